@@ -1,0 +1,3 @@
+"""scikit-pml: learning from candidate labels."""
+
+__version__ = "0.1.0.dev0"
