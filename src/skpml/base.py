@@ -1,0 +1,167 @@
+"""The one front door: every method of the library is a :class:`BasePMLClassifier`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from skpml.labels import check_occupied, encode_labels
+from skpml.threshold import decision_threshold
+
+__all__ = ["BasePMLClassifier"]
+
+_DTYPES = (np.float64, np.float32)
+# Steepness of the map from scores to [0, 1]: a score at the level of clear negatives maps to 0.018, its mirror
+# image above the threshold to 0.982.
+_STEEPNESS = 8.0
+
+
+class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Base of all partial multi-label classifiers.
+
+    Validates the input, encodes the labels, calls :meth:`_fit`, and turns scores into decisions. A method implements
+
+    * ``_fit(X, Y)``: learn from validated features and a 0/1 candidate matrix in the dtype of X; set
+      ``confidences_`` (n×c, zero outside the candidates) where the method has them;
+    * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels;
+    * ``_training_scores(X)`` (optional): scores of the rows it was fitted on, where they are cheaper to get.
+
+    and takes ``threshold``, ``empty_rows`` and ``empty_labels`` as parameters.
+
+    A one-dimensional y (one class a row) is accepted as the degenerate case: each row's only candidate is its class, and
+    ``predict`` returns the class with the highest score.
+    """
+
+    threshold: float | str
+    empty_rows: str
+    empty_labels: str
+
+    @abstractmethod
+    def _fit(self, X: Any, Y: NDArray[Any]) -> None: ...
+
+    @abstractmethod
+    def _scores(self, X: Any) -> NDArray[Any]: ...
+
+    def _training_scores(self, X: Any) -> NDArray[Any]:
+        return self._scores(X)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows and their candidate labels.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, d)
+        y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
+            The candidates of each row: every true label is among them.
+
+        Returns
+        -------
+        self
+        """
+        labels = encode_labels(y)
+        X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES)
+        if X.shape[0] != labels.candidates.shape[0]:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
+                f"y has {labels.candidates.shape[0]}."
+            )
+        if X.shape[0] < 2:
+            raise ValueError("X has 1 sample (n_samples = 1); at least two rows are needed to learn anything.")
+        if labels.candidates.shape[1] < 1:
+            raise ValueError("y has no labels; at least one is needed.")
+        check_occupied(
+            labels.candidates, labels.classes, empty_rows=self.empty_rows, empty_labels=self.empty_labels
+        )
+        Y = labels.candidates.astype(X.dtype)
+        self.classes_ = labels.classes
+        self._layout = labels.layout
+        self._fit(X, Y)
+        self.threshold_, self._negative_level = decision_threshold(
+            self.threshold, lambda: self._training_scores(X), labels.candidates
+        )
+        return self
+
+    def _checked_scores(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES, reset=False)
+        return self._scores(X)
+
+    @property
+    def _is_binary(self) -> bool:
+        return self._layout == "classes" and len(self.classes_) == 2
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Scores of each label; larger is more plausible.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            Or (n,) where y had one of two classes a row: the second class's score less the first's.
+        """
+        scores = self._checked_scores(X)
+        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Scores mapped to [0, 1], strictly increasing for each label; above ½ exactly where ``predict`` says yes.
+
+        A logistic curve through ``threshold_``: ``1 / (1 + exp(−8 (f − t) / (2(t − ρ))))`` with score f, threshold t
+        and ρ the score level of clear negatives (0 where the threshold was given as a number). It orders and
+        separates labels; it is not calibrated. Where y had one class a row, the softmax of 8 f: each row sums to 1.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+        """
+        scores = self._checked_scores(X)
+        if self._layout == "classes":
+            return softmax(_STEEPNESS * scores, axis=1)
+        width = 2 * np.maximum(self.threshold_ - self._negative_level, 1e-3)
+        return expit(_STEEPNESS * (scores - self.threshold_) / width).astype(scores.dtype, copy=False)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Decisions: a 0/1 matrix in the order of ``classes_``, or one class a row where y had that form."""
+        scores = self._checked_scores(X)
+        if self._layout == "classes":
+            return self.classes_[scores.argmax(axis=1)]
+        return (scores > self.threshold_).astype(np.int64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose whole label set is predicted exactly (scikit-learn's ``accuracy_score``).
+
+        Strict for many labels; :mod:`skpml.metrics` has the measures of the field.
+        """
+        predicted = self.predict(X)
+        if self._layout == "classes":
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        given = encode_labels(y)
+        truth = self._in_fitted_order(given.candidates, given.classes)
+        check_consistent_length(predicted, truth)
+        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
+
+    def _in_fitted_order(self, matrix: NDArray[Any], names: NDArray[Any]) -> NDArray[Any]:
+        """Columns of a label matrix in the order of ``classes_``, matched by name where both sides have names."""
+        positions = np.arange(matrix.shape[1])
+        if np.array_equal(names, positions):
+            if matrix.shape[1] != len(self.classes_):
+                raise ValueError(f"y has {matrix.shape[1]} labels, but the model was fitted on {len(self.classes_)}.")
+            return matrix
+        column = {name: index for index, name in enumerate(self.classes_.tolist())}
+        unknown = [name for name in names.tolist() if name not in column]
+        if unknown:
+            raise ValueError(f"y has labels the model was not fitted on: {unknown[:5]}.")
+        ordered = np.zeros((matrix.shape[0], len(self.classes_)), matrix.dtype)
+        ordered[:, [column[name] for name in names.tolist()]] = matrix
+        return ordered
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -1,0 +1,206 @@
+"""From what users hold (matrix, data frame, list of label sets, one class a row) to a 0/1 candidate matrix."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+__all__ = ["EncodedLabels", "check_indicator", "check_occupied", "encode_labels"]
+
+Layout = Literal["indicator", "classes"]
+
+
+@dataclass(frozen=True)
+class EncodedLabels:
+    """Candidates as an n×c matrix of 0 and 1.
+
+    ``layout`` says what was given: ``"indicator"`` for several labels a row, ``"classes"`` for the degenerate case of
+    one class a row (a one-dimensional y), whose only candidate is that class.
+    """
+
+    candidates: NDArray[np.uint8]
+    classes: NDArray[Any]
+    layout: Layout
+
+
+def encode_labels(y: Any) -> EncodedLabels:
+    """Encode candidate labels.
+
+    Parameters
+    ----------
+    y : one of
+        * 0/1 array, sparse matrix or list of lists of shape (n, c): labels are named 0 … c−1;
+        * data frame of 0 and 1: labels are named after its columns;
+        * list, series or object array of label sets (sets, or lists and tuples of strings): labels are sorted;
+        * one-dimensional array of classes: one class a row.
+    """
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    if scipy.sparse.issparse(y):
+        # A stored value that is not 0 or 1 must be found before duplicates are summed into a dense array.
+        matrix = check_indicator(scipy.sparse.csr_array(y), "y")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator")
+    if hasattr(y, "columns"):
+        matrix = check_indicator(y, "y")
+        return EncodedLabels(matrix, np.asarray(y.columns), "indicator")
+    sets = _as_label_sets(y)
+    if sets is not None:
+        return _encode_sets(sets)
+    values = _as_array(y)
+    if values.ndim == 2 and not (values.shape[1] == 1 and not _is_binary(values)):
+        matrix = check_indicator(values, "y")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator")
+    return _encode_classes(values)
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    try:
+        values = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(
+            "y has rows of different lengths. For label sets use Python sets, or lists of strings; "
+            "for a 0/1 matrix give every row the same number of columns."
+        ) from error
+    if values.ndim not in (1, 2):
+        raise ValueError(
+            f"y should be a 1d array of classes or an (n, c) matrix of candidates, got shape {values.shape}."
+        )
+    return values
+
+
+def _as_label_sets(y: Any) -> list[Iterable[Any]] | None:
+    """The rows of y where it holds label sets, else None."""
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return None
+    if isinstance(y, np.ndarray) and y.ndim != 1:
+        return None
+    if not isinstance(y, list | tuple | np.ndarray) and not hasattr(y, "tolist"):
+        return None
+    rows = list(y)
+    if any(isinstance(row, set | frozenset) for row in rows):
+        kinds: tuple[type, ...] = (set, frozenset, list, tuple)
+    elif any(isinstance(row, list | tuple) and any(isinstance(label, str) for label in row) for row in rows):
+        kinds = (list, tuple)
+    else:
+        return None
+    for index, row in enumerate(rows):
+        if not isinstance(row, kinds):
+            raise ValueError(
+                f"Row {index} of y is {row!r}, but other rows are label sets; give every row a set of labels."
+            )
+    return rows
+
+
+def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
+    labels = {label for row in rows for label in row}
+    try:
+        ordered = sorted(labels)
+    except TypeError as error:
+        raise ValueError(f"Labels of different types cannot be mixed: {sorted(map(repr, labels))[:5]}.") from error
+    position = {label: column for column, label in enumerate(ordered)}
+    matrix = np.zeros((len(rows), len(ordered)), np.uint8)
+    for index, row in enumerate(rows):
+        matrix[index, [position[label] for label in row]] = 1
+    names = np.array(ordered) if ordered else np.array([], dtype=str)
+    return EncodedLabels(matrix, names, "indicator")
+
+
+def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
+    values = column_or_1d(values, warn=True)
+    if values.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise ValueError(f"Input y contains NaN or infinity in row {bad[0]}.")
+    check_classification_targets(values)
+    classes, position = np.unique(values, return_inverse=True)
+    matrix = np.zeros((values.size, classes.size), np.uint8)
+    matrix[np.arange(values.size), position] = 1
+    return EncodedLabels(matrix, classes, "classes")
+
+
+def _is_binary(values: NDArray[Any]) -> bool:
+    return bool(values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all())
+
+
+def check_indicator(matrix: Any, name: str) -> NDArray[np.uint8]:
+    """A two-dimensional 0/1 matrix as dense ``uint8``; anything else is an error that names the first bad place."""
+    if scipy.sparse.issparse(matrix):
+        matrix = scipy.sparse.csr_array(matrix)
+        if matrix.has_canonical_format is False:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        matrix = matrix.toarray()
+    columns = getattr(matrix, "columns", None)
+    values = np.asarray(matrix)
+    if values.ndim != 2:
+        raise ValueError(f"{name} should be a 2d matrix of 0 and 1, got shape {values.shape}.")
+    if values.dtype.kind == "O":
+        try:
+            values = values.astype(float)
+        except (TypeError, ValueError):
+            values = _first_non_number(values, name, columns)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} should hold 0 and 1, but its values are of type {values.dtype}.")
+    bad = (values != 0) & (values != 1)
+    if bad.any():
+        row, column = (int(index) for index in np.argwhere(bad)[0])
+        value = values[row, column]
+        label = column if columns is None else repr(columns[column])
+        hint = "NaN means a missing value" if value != value else f"write a candidate as 1, anything else as 0 ({name} > 0 where -1 means absent)"
+        raise ValueError(
+            f"Unknown label type: {name} should hold only 0 and 1, but row {row}, label {label} is {value} "
+            f"(NaN, infinity and other numbers are not candidates); {hint}."
+        )
+    return values.astype(np.uint8)
+
+
+def _first_non_number(values: NDArray[Any], name: str, columns: Any) -> NDArray[Any]:
+    for (row, column), value in np.ndenumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            label = column if columns is None else repr(columns[column])
+            raise ValueError(
+                f"{name} should hold only 0 and 1, but row {row}, label {label} is {value!r}."
+            ) from None
+    return values
+
+
+def check_occupied(
+    candidates: NDArray[np.uint8], classes: NDArray[Any], *, empty_rows: str, empty_labels: str
+) -> None:
+    """Apply the policies ("error", "warn", "ignore") for rows without candidates and labels that no row has."""
+    rows = np.flatnonzero(candidates.sum(axis=1) == 0)
+    if rows.size:
+        _report(
+            empty_rows,
+            f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
+            "Such a row counts as certainly having none of the labels; leave it out if it was never labelled.",
+            "empty_rows",
+        )
+    labels = np.flatnonzero(candidates.sum(axis=0) == 0)
+    if labels.size:
+        names = ", ".join(str(name) for name in classes[labels][:5]) + (", …" if labels.size > 5 else "")
+        _report(
+            empty_labels,
+            f"{labels.size} of {candidates.shape[1]} labels are nobody's candidate ({names}). "
+            "Nothing can be learnt about such a label; leave it out.",
+            "empty_labels",
+        )
+
+
+def _report(policy: str, message: str, parameter: str) -> None:
+    if policy == "error":
+        raise ValueError(f'{message} To go on all the same, set {parameter}="warn".')
+    if policy == "warn":
+        warnings.warn(message, UserWarning, stacklevel=5)
+    elif policy != "ignore":
+        raise ValueError(f'{parameter} must be "error", "warn" or "ignore", got {policy!r}.')

@@ -1,0 +1,229 @@
+"""PML-MA with a scikit-learn face."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skpml.base import BasePMLClassifier
+from skpml.features import RangeScaler, resolve_feature_map
+from skpml.graph import check_similarity, neighbour_similarity
+from skpml.modal_alignment.solver import Callback, Weights, solve
+
+__all__ = ["PMLMA"]
+
+
+class PMLMA(BasePMLClassifier):
+    """Partial multi-label learning by feature-label modal alignment (PML-MA).
+
+    Splits the candidates Y into low-rank pseudo-labels R and noise, aligns R with the features in a common space,
+    globally and between neighbours, pulls rows towards the prototypes of their labels, and reads the classifier off the
+    alignment. Minimises, by alternating closed-form and proximal steps,
+
+        ‖XP1 − RP2‖² + ‖Y − RQᵀ‖² + λ‖R‖* + α Σ_ij S_ij‖P1ᵀx_i − P2ᵀr_j‖² + β‖DX − RVᵀ‖² + γ‖P1P2ᵀ‖²
+
+    over R (0 ≤ R ≤ Y), Q (orthogonal), P1, P2 (P2ᵀP2 = I) and V, with D = diag(R·1).
+
+    Parameters
+    ----------
+    lam, alpha, beta, gamma : float
+        Weights λ (low rank), α (local alignment), β (prototypes), γ (size of the classifier), each at least 0.
+    n_neighbors : int, default=5
+        Neighbours of a row in the similarity graph.
+    subspace_dim : int or None, default=None
+        Dimension m of the common space; None is the smaller of the number of mapped features and of labels.
+    feature_map : {"rbf", "linear"} or transformer, default="rbf"
+        What the solver sees of the scaled features: similarities to anchor rows, the features themselves, or the
+        output of a scikit-learn transformer.
+    n_anchors : int or None, default=None
+        Anchors of the "rbf" map; None follows the published rule, see :func:`skpml.features.default_n_anchors`.
+    prototypes : {"mean", "least-squares"}, default="mean"
+        Form of the class prototypes V.
+    basis : {"orthogonal", "identity"}, default="orthogonal"
+        Learn the label basis Q, or keep it at the identity.
+    threshold : float or "auto", default="auto"
+        Scores above it are predicted. "auto" estimates, without any true label, how far the noise has lifted the
+        scores of negatives, and cuts half way; see :mod:`skpml.threshold`. The paper uses 0.5.
+    max_iter : int, default=50
+    tol : float, default=1e-3
+        Stop where the objective changes relatively by less.
+    graph : scipy sparse matrix of shape (n, n) or None, default=None
+        Symmetric similarity of the training rows, instead of the neighbour graph.
+    without : collection of {"decomposition", "alignment", "prototypes"}, default=()
+        Parts of the objective to leave out, for ablation.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+    callback : callable or None, default=None
+        Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit.
+    random_state : int, RandomState or None, default=None
+        Draws the anchors, where not all rows are anchors. Nothing else is random.
+
+    Attributes
+    ----------
+    confidences_ : ndarray of shape (n, c)
+        R: how far each candidate of a training row is believed, between 0 and 1, and 0 outside the candidates.
+    coef_ : ndarray of shape (n_mapped_features, c)
+        Scores are ``mapped @ coef_``.
+    prototypes_ : ndarray of shape (n_mapped_features, c)
+    basis_ : ndarray of shape (c, c)
+    feature_projection_, label_projection_ : ndarray
+        P1 and P2; their product is ``coef_``.
+    threshold_ : float
+    classes_ : ndarray of shape (c,)
+        Label names.
+    history_ : dict of ndarrays
+        Each weighted loss term, the objective and ``‖Q − I‖`` after every iteration.
+    n_iter_ : int
+    converged_ : bool
+    scaler_, feature_map_ : fitted transformers
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    References
+    ----------
+    Y. Chen, W. Lv, Y. Huang, X. Fang, J. Wen, Y. Xu, G. Li. Feature-Label Modal Alignment for Robust Partial
+    Multi-Label Learning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from skpml import PMLMA
+    >>> from skpml.noise import top_up
+    >>> X, truth = make_multilabel_classification(300, random_state=0)
+    >>> model = PMLMA().fit(X, top_up(truth, 4, random_state=0))
+    >>> model.confidences_.shape
+    (300, 5)
+    """
+
+    def __init__(
+        self,
+        *,
+        lam: float = 10.0,
+        alpha: float = 1e-3,
+        beta: float = 1e-3,
+        gamma: float = 1.0,
+        n_neighbors: int = 5,
+        subspace_dim: int | None = None,
+        feature_map: Any = "rbf",
+        n_anchors: int | None = None,
+        prototypes: str = "mean",
+        basis: str = "orthogonal",
+        threshold: float | str = "auto",
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        graph: Any = None,
+        without: Collection[str] = (),
+        empty_rows: str = "warn",
+        empty_labels: str = "error",
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.lam = lam
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.n_neighbors = n_neighbors
+        self.subspace_dim = subspace_dim
+        self.feature_map = feature_map
+        self.n_anchors = n_anchors
+        self.prototypes = prototypes
+        self.basis = basis
+        self.threshold = threshold
+        self.max_iter = max_iter
+        self.tol = tol
+        self.graph = graph
+        self.without = without
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+        self.callback = callback
+        self.random_state = random_state
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> None:
+        self._check_parameters()
+        self.scaler_ = RangeScaler().fit(X)
+        if not self.scaler_.scale_.any():
+            raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        scaled = self.scaler_.transform(X)
+        similarity = self._similarity(scaled)
+        self.feature_map_ = resolve_feature_map(
+            self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
+        )
+        mapped = _dense(self.feature_map_.fit_transform(scaled), X.dtype)
+        solution = solve(
+            mapped,
+            Y,
+            similarity,
+            weights=Weights(lam=self.lam, alpha=self.alpha, beta=self.beta, gamma=self.gamma),
+            subspace_dim=self.subspace_dim,
+            prototypes=self.prototypes,  # type: ignore[arg-type]
+            basis=self.basis,  # type: ignore[arg-type]
+            without=self.without,  # type: ignore[arg-type]
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self.callback,
+        )
+        self.coef_ = solution.coef
+        self.feature_projection_ = solution.feature_projection
+        self.label_projection_ = solution.label_projection
+        self.confidences_ = solution.pseudo_labels
+        self.prototypes_ = solution.prototypes
+        self.basis_ = solution.basis
+        self.history_ = {name: np.array(values) for name, values in solution.history.items()}
+        self.n_iter_ = solution.n_iter
+        self.converged_ = solution.converged
+        self._fitted_scores = mapped @ solution.coef
+        if not solution.converged and solution.n_iter == self.max_iter:
+            warnings.warn(
+                f"PML-MA did not converge within max_iter={self.max_iter} iterations (tol={self.tol}); "
+                "increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _similarity(self, scaled: NDArray[Any]) -> Any:
+        if self.graph is not None:
+            return check_similarity(self.graph, scaled.shape[0])
+        if self.alpha == 0 or "alignment" in self.without:
+            return None
+        return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
+
+    def _training_scores(self, X: Any) -> NDArray[Any]:
+        # Computed while the mapped features were at hand; not kept, a model holds no copy of its training rows.
+        scores: NDArray[Any] = self.__dict__.pop("_fitted_scores")
+        return scores
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        mapped = _dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
+        return mapped @ self.coef_.astype(X.dtype, copy=False)
+
+    def _check_parameters(self) -> None:
+        for name in ("lam", "alpha", "beta", "gamma", "tol"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= value < np.inf:
+                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+        for name in ("n_neighbors", "max_iter"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        for name in ("subspace_dim", "n_anchors"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or value < 1):
+                raise ValueError(f"{name} must be None or a whole number of at least 1, got {value!r}.")
+        for name, choices in (
+            ("prototypes", ("mean", "least-squares")),
+            ("basis", ("orthogonal", "identity")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}.")
+
+
+def _dense(mapped: Any, dtype: Any) -> NDArray[Any]:
+    """A transformer's output as a dense array in the dtype of X."""
+    values = mapped.toarray() if hasattr(mapped, "toarray") else np.asarray(mapped)
+    return values.astype(dtype, copy=False)
