@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from skpml.labels import check_occupied, encode_labels
-from skpml.threshold import decision_threshold
+from skpml.threshold import automatic_threshold
 
 __all__ = ["BasePMLClassifier"]
 
@@ -65,6 +66,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
+        self._check_threshold()
         labels = encode_labels(y)
         X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES)
         if X.shape[0] != labels.candidates.shape[0]:
@@ -73,7 +75,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"y has {labels.candidates.shape[0]}."
             )
         if X.shape[0] < 2:
-            raise ValueError("X has 1 sample (n_samples = 1); at least two rows are needed to learn anything.")
+            raise ValueError(
+                "X has 1 sample (n_samples = 1); at least two rows are needed to learn anything."
+            )
         if labels.candidates.shape[1] < 1:
             raise ValueError("y has no labels; at least one is needed.")
         check_occupied(
@@ -83,10 +87,23 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = labels.classes
         self._layout = labels.layout
         self._fit(X, Y)
-        self.threshold_, self._negative_level = decision_threshold(
-            self.threshold, lambda: self._training_scores(X), labels.candidates
-        )
+        self._set_threshold(X, labels.candidates)
         return self
+
+    def _check_threshold(self) -> None:
+        given = self.threshold
+        if given != "auto" and (
+            not isinstance(given, Real) or isinstance(given, bool) or not np.isfinite(given)
+        ):
+            raise ValueError(f'threshold must be "auto" or a finite number, got {given!r}.')
+
+    def _set_threshold(self, X: Any, candidates: NDArray[np.uint8]) -> None:
+        if self.threshold == "auto":
+            self.threshold_, self._negative_level = automatic_threshold(
+                self._training_scores(X), candidates, getattr(self, "confidences_", None)
+            )
+        else:
+            self.threshold_, self._negative_level = float(self.threshold), 0.0
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -150,7 +167,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         positions = np.arange(matrix.shape[1])
         if np.array_equal(names, positions):
             if matrix.shape[1] != len(self.classes_):
-                raise ValueError(f"y has {matrix.shape[1]} labels, but the model was fitted on {len(self.classes_)}.")
+                raise ValueError(
+                    f"y has {matrix.shape[1]} labels, but the model was fitted on {len(self.classes_)}."
+                )
             return matrix
         column = {name: index for index, name in enumerate(self.classes_.tolist())}
         unknown = [name for name in names.tolist() if name not in column]

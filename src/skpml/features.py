@@ -126,7 +126,9 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
     mean_ : ndarray of shape (a,)
     """
 
-    def __init__(self, *, n_anchors: int | None = None, anchors: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self, *, n_anchors: int | None = None, anchors: Any = None, random_state: Any = None
+    ) -> None:
         self.n_anchors = n_anchors
         self.anchors = anchors
         self.random_state = random_state

@@ -104,7 +104,9 @@ def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
     try:
         ordered = sorted(labels)
     except TypeError as error:
-        raise ValueError(f"Labels of different types cannot be mixed: {sorted(map(repr, labels))[:5]}.") from error
+        raise ValueError(
+            f"Labels of different types cannot be mixed: {sorted(map(repr, labels))[:5]}."
+        ) from error
     position = {label: column for column, label in enumerate(ordered)}
     matrix = np.zeros((len(rows), len(ordered)), np.uint8)
     for index, row in enumerate(rows):
@@ -154,7 +156,11 @@ def check_indicator(matrix: Any, name: str) -> NDArray[np.uint8]:
         row, column = (int(index) for index in np.argwhere(bad)[0])
         value = values[row, column]
         label = column if columns is None else repr(columns[column])
-        hint = "NaN means a missing value" if value != value else f"write a candidate as 1, anything else as 0 ({name} > 0 where -1 means absent)"
+        hint = (
+            "NaN means a missing value"
+            if value != value
+            else f"write a candidate as 1, anything else as 0 ({name} > 0 where -1 means absent)"
+        )
         raise ValueError(
             f"Unknown label type: {name} should hold only 0 and 1, but row {row}, label {label} is {value} "
             f"(NaN, infinity and other numbers are not candidates); {hint}."

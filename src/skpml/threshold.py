@@ -1,25 +1,63 @@
-"""Where to cut scores into yes and no, without a true label."""
+"""Where to cut scores into yes and no, without a true label.
+
+With false candidates added at rate ρ, scores fitted to candidates estimate ``η + (1 − η)ρ`` and not the chance η that
+the label is true: clear negatives sit near ρ, not near 0, and a fixed cut at 0.5 calls nearly everything positive when
+the noise is high. A method that shrinks its confidences moves the upper end down as well. So both ends are estimated
+from the training scores, and the cut is half way between them, which is where η = ½:
+
+* the *negative level*: most cells of a label matrix are clear negatives, so their level is the mode of the scores;
+* the *positive level*: the mean confidence among the quarter of the candidates that have the highest scores (1 for a
+  method without confidences).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["decision_threshold"]
+__all__ = ["automatic_threshold", "half_sample_mode"]
+
+# The candidates taken as surely true when the positive level is estimated.
+_SURE_SHARE = 0.25
 
 
-def decision_threshold(
-    threshold: Any, training_scores: Callable[[], NDArray[Any]], candidates: NDArray[np.uint8]
+def half_sample_mode(values: NDArray[Any]) -> float:
+    """Mode of a sample: the shortest interval that holds half of it, again and again, until three values are left.
+
+    Depends only on the values, not on their order, and has no bandwidth to choose.
+    """
+    sample = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    while sample.size > 3:
+        half = (sample.size + 1) // 2
+        start = int(np.argmin(sample[half - 1 :] - sample[: sample.size - half + 1]))
+        sample = sample[start : start + half]
+    return float(np.mean(sample))
+
+
+def automatic_threshold(
+    scores: NDArray[Any], candidates: NDArray[Any], confidences: NDArray[Any] | None = None
 ) -> tuple[float, float]:
-    """The cut, and the score level of clear negatives (0 where the cut was given as a number)."""
-    if isinstance(threshold, str):
-        if threshold != "auto":
-            raise ValueError(f'threshold must be a number or "auto", got {threshold!r}.')
-        level = float(np.quantile(training_scores(), 0.25))
-        return (1 + level) / 2, level
-    if isinstance(threshold, bool) or not np.isfinite(threshold):
-        raise ValueError(f'threshold must be a finite number or "auto", got {threshold!r}.')
-    return float(threshold), 0.0
+    """The cut between negatives and positives, and the negative level.
+
+    Parameters
+    ----------
+    scores : (n, c)
+        A method's scores on its own training rows.
+    candidates : (n, c) of 0 and 1
+    confidences : (n, c) or None
+        What the scores were fitted to; None is the candidates themselves.
+    """
+    negative = half_sample_mode(scores)
+    is_candidate = np.asarray(candidates) > 0
+    positive = 1.0
+    if confidences is not None and is_candidate.any():
+        candidate_scores = scores[is_candidate]
+        sure = candidate_scores >= np.quantile(candidate_scores, 1 - _SURE_SHARE)
+        positive = float(confidences[is_candidate][sure].mean())
+    if (
+        positive <= negative
+    ):  # no gap between the two to cut in: ask for as much as a sure candidate would have
+        positive = max(1.0, negative)
+    return (negative + positive) / 2, negative

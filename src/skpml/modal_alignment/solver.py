@@ -113,7 +113,7 @@ def solve(
     weights: Weights,
     subspace_dim: int | None = None,
     prototypes: updates.Prototypes = "mean",
-    basis: Basis = "orthogonal",
+    basis: Basis = "identity",
     without: Collection[Component] = (),
     max_iter: int = 50,
     tol: float = 1e-3,

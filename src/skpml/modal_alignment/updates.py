@@ -112,4 +112,3 @@ def update_pseudo_labels(R: Array, gradient: Array, lipschitz: float, Y: Array, 
     xp = array_namespace(R, Y)
     Z = singular_value_threshold(R - gradient / lipschitz, lam / lipschitz)
     return xp.minimum(xp.clip(Z, min=0.0), Y)
-

@@ -1,0 +1,75 @@
+"""Reference learners: the honest floor that every method has to beat, and the ceiling it cannot reach.
+
+The floor is ridge regression straight to the candidates, on the same feature map; the ceiling is the same learner
+trained on true labels.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import make_pipeline
+
+from skpml.base import BasePMLClassifier
+from skpml.features import RangeScaler, resolve_feature_map
+from skpml.linalg import ridge_factor, weighted_gram
+
+__all__ = ["CandidateRidge"]
+
+
+class CandidateRidge(BasePMLClassifier):
+    """Ridge regression from mapped features to the labels it is given, one output a label.
+
+    ``coef = (ΦᵀΦ + γI)⁻¹ ΦᵀY``. Believes every candidate; fitted to true labels, it is the ceiling.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Weight of the squared coefficients, at least 0.
+    feature_map, n_anchors, threshold, empty_rows, empty_labels, random_state
+        As in :class:`skpml.PMLMA`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_mapped_features, c)
+    threshold_ : float
+    classes_ : ndarray of shape (c,)
+    feature_map_ : fitted pipeline of scaler and feature map
+    """
+
+    def __init__(
+        self,
+        *,
+        gamma: float = 1.0,
+        feature_map: Any = "rbf",
+        n_anchors: int | None = None,
+        threshold: float | str = "auto",
+        empty_rows: str = "warn",
+        empty_labels: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.gamma = gamma
+        self.feature_map = feature_map
+        self.n_anchors = n_anchors
+        self.threshold = threshold
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+        self.random_state = random_state
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> None:
+        if not isinstance(self.gamma, Real) or not 0 <= self.gamma < np.inf:
+            raise ValueError(f"gamma must be a finite number of at least 0, got {self.gamma!r}.")
+        self.feature_map_: Any = make_pipeline(
+            RangeScaler(),
+            resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),
+        )
+        mapped = self.feature_map_.fit_transform(X)
+        gram = weighted_gram(mapped)
+        gram.flat[:: gram.shape[0] + 1] += self.gamma
+        self.coef_: NDArray[Any] = ridge_factor(gram)(mapped.T @ Y)
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        return self.feature_map_.transform(X) @ self.coef_.astype(X.dtype, copy=False)
