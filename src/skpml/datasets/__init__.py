@@ -1,0 +1,45 @@
+"""Data sets with candidate labels: loading by name, reading and writing files, describing them."""
+
+from skpml.datasets.checksum import content_checksum
+from skpml.datasets.digits import load_digits_attributes
+from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.files import read_dataset, write_dataset
+from skpml.datasets.folder import DatasetEntry, data_home, list_datasets
+from skpml.datasets.formats.arff_reading import read_arff
+from skpml.datasets.formats.arff_writing import write_arff
+from skpml.datasets.formats.csv_files import read_csv, write_csv
+from skpml.datasets.formats.matlab import read_mat, write_mat
+from skpml.datasets.formats.npz import read_npz, write_npz
+from skpml.datasets.formats.parquet_files import read_parquet, write_parquet
+from skpml.datasets.loading import load_dataset
+from skpml.datasets.openml import fetch_dataset
+from skpml.datasets.partial_dataset import PartialDataset
+from skpml.datasets.registry import REGISTRY, DatasetFacts
+from skpml.datasets.statistics import DatasetStatistics
+
+__all__ = [
+    "REGISTRY",
+    "DatasetEntry",
+    "DatasetFacts",
+    "DatasetFormatError",
+    "DatasetStatistics",
+    "PartialDataset",
+    "content_checksum",
+    "data_home",
+    "fetch_dataset",
+    "list_datasets",
+    "load_dataset",
+    "load_digits_attributes",
+    "read_arff",
+    "read_csv",
+    "read_dataset",
+    "read_mat",
+    "read_npz",
+    "read_parquet",
+    "write_arff",
+    "write_csv",
+    "write_dataset",
+    "write_mat",
+    "write_npz",
+    "write_parquet",
+]

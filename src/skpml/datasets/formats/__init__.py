@@ -1,0 +1,1 @@
+"""Readers and writers, one module a file format; each knows only its own format."""

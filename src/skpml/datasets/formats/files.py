@@ -1,0 +1,68 @@
+"""What all formats share: turning parser failures into one error, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.partial_dataset import PartialDataset
+
+
+@contextmanager
+def parsing(path: Path, kind: str) -> Iterator[None]:
+    """Report whatever a parser raises on damaged input as a DatasetFormatError.
+
+    Parsers of binary formats raise anything from ``struct.error`` to ``MemoryError`` on damaged bytes, hence
+    the broad net; errors that are not about the content pass.
+    """
+    try:
+        yield
+    except (DatasetFormatError, ImportError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as exc:
+        reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
+        raise DatasetFormatError(
+            path, f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({reason})"
+        ) from exc
+
+
+def build_dataset(path: Path, **parts: Any) -> PartialDataset:
+    """Make the data set of a file; a part that does not pass the checks is reported with the file's name."""
+    if parts["candidates"] is None:
+        parts["candidates"] = parts["truth"]
+    parts["label_names"] = parts.get("label_names") or ()
+    parts["name"] = parts.get("name") or path.stem
+    try:
+        return PartialDataset(**parts)
+    except ValueError as exc:
+        raise DatasetFormatError(path, str(exc)) from exc
+
+
+@contextmanager
+def replacing(*targets: Path, overwrite: bool) -> Iterator[list[Path]]:
+    """Give one temporary path a target; on success they are renamed, in order, on error nothing is left.
+
+    Raises
+    ------
+    FileExistsError
+        If a target exists and `overwrite` is False.
+    """
+    for target in targets:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"{target}: the folder {target.parent} does not exist")
+        if target.exists() and not overwrite:
+            raise FileExistsError(f"{target} exists already: pass overwrite=True to replace it")
+    token = uuid.uuid4().hex
+    temporary = [target.with_name(f".{target.name}.{token}.tmp") for target in targets]
+    try:
+        yield temporary
+        for source, target in zip(temporary, targets, strict=True):
+            os.replace(source, target)
+    finally:
+        for source in temporary:
+            source.unlink(missing_ok=True)
