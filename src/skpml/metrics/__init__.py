@@ -1,0 +1,43 @@
+"""Metrics for multi-label predictions and for the cleaning of candidate labels."""
+
+from skpml.metrics.decisions import (
+    example_accuracy,
+    example_f1,
+    hamming_loss,
+    macro_f1,
+    micro_f1,
+    subset_accuracy,
+)
+from skpml.metrics.denoising import denoising_scores
+from skpml.metrics.ranking import (
+    CONVENTIONS,
+    Convention,
+    average_precision,
+    coverage,
+    macro_auc,
+    one_error,
+    precision_at_k,
+    ranking_loss,
+)
+from skpml.metrics.report import METRICS, Metric, evaluate
+
+__all__ = [
+    "CONVENTIONS",
+    "METRICS",
+    "Convention",
+    "Metric",
+    "average_precision",
+    "coverage",
+    "denoising_scores",
+    "evaluate",
+    "example_accuracy",
+    "example_f1",
+    "hamming_loss",
+    "macro_auc",
+    "macro_f1",
+    "micro_f1",
+    "one_error",
+    "precision_at_k",
+    "ranking_loss",
+    "subset_accuracy",
+]

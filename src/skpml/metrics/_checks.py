@@ -1,0 +1,90 @@
+"""The one door of metrics and noise generators: arrays come out, or an error that names the cell."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skpml.labels import check_indicator
+
+BoolMatrix = NDArray[np.bool_]
+# Scores keep their type: turning large integers or float32 into something else could make or break ties.
+NumberMatrix = NDArray[Any]
+
+
+def check_labels(labels: Any, name: str) -> BoolMatrix:
+    """Return a 0/1 matrix (dense, scipy sparse or DataFrame) as booleans."""
+    matrix = check_indicator(labels, name)
+    if matrix.size == 0:
+        raise ValueError(f"{name} is empty: its shape is {matrix.shape}")
+    return matrix.astype(np.bool_)
+
+
+def check_scores(scores: Any, name: str, candidates: BoolMatrix | None = None) -> NumberMatrix:
+    """Return a matrix of real numbers that are finite: all of them, or those of the candidate cells."""
+    array = np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must hold numbers; some of its values are not") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, not values of type {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must be a matrix with a row per example and a column per label, got shape {array.shape}"
+        )
+    wrong = ~np.isfinite(array)
+    if candidates is not None:
+        check_same_shape(candidates, array, name, "candidates")
+        wrong &= candidates
+    if wrong.any():
+        row, column = (int(index) for index in np.argwhere(wrong)[0])
+        found = array[row, column].item()
+        raise ValueError(f"{name} must be finite; found {found!r} at row {row}, column {column}")
+    return array
+
+
+def check_same_shape(first: NumberMatrix, other: NumberMatrix, name: str, first_name: str = "truth") -> None:
+    """Raise unless both matrices have the same rows and labels."""
+    if first.shape != other.shape:
+        raise ValueError(
+            f"{first_name} has shape {first.shape}, but {name} has shape {other.shape}; they must agree"
+        )
+
+
+def check_same_columns(first: Any, other: Any, name: str, first_name: str = "truth") -> None:
+    """Raise if two data frames name their columns differently: labels are matched by position."""
+    if not (hasattr(first, "columns") and hasattr(other, "columns")):
+        return
+    for position, (left, right) in enumerate(zip(first.columns, other.columns, strict=False)):
+        if left != right:
+            raise ValueError(
+                f"column {position} is {left!r} in {first_name} but {right!r} in {name}; they must agree"
+            )
+
+
+def check_truth_and_scores(truth: Any, scores: Any) -> tuple[BoolMatrix, NumberMatrix]:
+    """Validate what ranking metrics take."""
+    check_same_columns(truth, scores, "scores")
+    labels, numbers = check_labels(truth, "truth"), check_scores(scores, "scores")
+    check_same_shape(labels, numbers, "scores")
+    return labels, numbers
+
+
+def check_truth_and_decisions(truth: Any, decisions: Any) -> tuple[BoolMatrix, BoolMatrix]:
+    """Validate what decision metrics take."""
+    check_same_columns(truth, decisions, "decisions")
+    labels, decided = check_labels(truth, "truth"), check_labels(decisions, "decisions")
+    check_same_shape(labels, decided, "decisions")
+    return labels, decided
+
+
+def undefined(metric: str, why: str) -> float:
+    """Warn that a metric has no value on these data, and return NaN."""
+    warnings.warn(f"{metric} is undefined and set to NaN: {why}", UndefinedMetricWarning, stacklevel=3)
+    return float("nan")
