@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.error import URLError
 
@@ -14,6 +15,7 @@ from skpml.datasets.folder import data_home as find_data_home
 from skpml.datasets.formats.npz import read_npz, write_npz
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.registry import REGISTRY, DatasetFacts
+from skpml.datasets.validation import is_sparse
 
 _TRUE, _FALSE = ("TRUE", "1", "1.0", "YES"), ("FALSE", "0", "0.0", "NO")
 
@@ -71,35 +73,45 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
 
 
 def _download(facts: DatasetFacts) -> PartialDataset:
-    from sklearn.datasets import fetch_openml
-
     source = Path(f"openml.org/d/{facts.openml_id}")
     try:
-        # liac-arff inside scikit-learn needs no pandas and gives numbers; caching is the data folder's task.
-        bunch = fetch_openml(data_id=facts.openml_id, cache=False, as_frame=False, parser="liac-arff")
+        bunch, target = _ask_openml(facts.openml_id)
     except (URLError, TimeoutError, ConnectionError) as exc:
         raise ConnectionError(f"could not download {facts.name!r} from OpenML: {exc}") from exc
     except Exception as exc:
         raise DatasetFormatError(source, f"OpenML's answer for {facts.name!r} cannot be read: {exc}") from exc
     names = tuple(bunch.target_names)
-    truth = _labels(source, np.asarray(bunch.target).reshape(-1, len(names)) if names else None, names)
+    if not names:
+        raise DatasetFormatError(source, "names no target columns, so there are no labels")
+    truth = _labels(source, np.asarray(target).reshape(-1, len(names)), names)
+    feature_names = tuple(bunch.feature_names)
     try:
-        return PartialDataset(
-            bunch.data,
-            truth,
-            truth,
-            names,
-            tuple(bunch.feature_names),
-            facts.name,
-            str(bunch.DESCR),
-        )
+        return PartialDataset(bunch.data, truth, truth, names, feature_names, facts.name, str(bunch.DESCR))
     except ValueError as exc:
         raise DatasetFormatError(source, str(exc)) from exc
 
 
+def _ask_openml(number: int | None) -> tuple[Any, Any]:
+    from sklearn.datasets import fetch_openml
+
+    # The parser liac-arff needs no pandas and gives numbers. The cache only serves the second call.
+    with TemporaryDirectory() as cache:
+        options = {"data_id": number, "data_home": cache, "as_frame": False, "parser": "liac-arff"}
+        bunch = fetch_openml(**options)
+        if not is_sparse(bunch.data):
+            return bunch, bunch.target
+        # In sparse files scikit-learn leaves targets that are not written out uninitialised (seen in 1.9), so the
+        # labels are taken from among the features.
+        whole = fetch_openml(**options, target_column=None)
+        columns = [whole.feature_names.index(name) for name in bunch.target_names]
+        codes = whole.data[:, columns].toarray().astype(int)
+        values = [whole.categories.get(name, ["0", "1"]) for name in bunch.target_names]
+        return bunch, np.array(
+            [[values[j][code] for j, code in enumerate(row)] for row in codes], dtype=object
+        )
+
+
 def _labels(source: Path, target: Any, names: tuple[str, ...]) -> Any:
-    if target is None:
-        raise DatasetFormatError(source, "names no target columns, so there are no labels")
     text = np.char.upper(target.astype(str))
     wrong = ~np.isin(text, _TRUE + _FALSE)
     if wrong.any():

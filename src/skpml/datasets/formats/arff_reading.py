@@ -68,7 +68,8 @@ def read_arff(
     matrix = np.column_stack([_label_column(path, table, index) for index in columns])
     role = labels or table.markers.get("labels", "truth")
     if role not in ("truth", "candidates"):
-        raise ValueError(f'labels must be "truth" or "candidates", got {role!r}')
+        problem = f'labels must be "truth" or "candidates", got {role!r}'
+        raise ValueError(problem) if labels else DatasetFormatError(path, problem)
     names = tuple(table.names[index] for index in columns)
     meka = _MEKA.match(table.relation)
     name = table.relation if meka is None else (meka["name"] or "")

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from skpml.datasets.errors import DatasetFormatError, require_extra
-from skpml.datasets.formats.files import parsing
+from skpml.datasets.formats.files import message_of, parsing
 from skpml.datasets.validation import is_sparse
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -25,6 +25,7 @@ _RELATION = re.compile(r"@relation\s+(.+)$", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|\S+)\s*(.+)$", re.IGNORECASE)
 _NOMINAL_VALUE = re.compile(rf"{_QUOTED}|[^,\s]+")
 _MARKER = re.compile(r"%\s*skpml-(\w+):\s*(.*)$")
+END_MARKER = "% skpml-end"
 _NUMERIC = ("numeric", "real", "integer")
 
 
@@ -157,10 +158,12 @@ def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> No
             shape = (len(rows), len(table.names))
             table.values = _sparse_values(decoded, shape) if sparse else _dense_values(decoded, table)
     except DatasetFormatError as exc:
-        cause = exc.__cause__
-        what = str(cause).partition("at line")[0].partition("in line")[0].strip(" ,")
+        cause = exc.__cause__ or exc
+        what = message_of(cause).partition("at line")[0].partition("in line")[0].strip(" ,")
         expected = f"expected {len(table.names)} values" if not sparse else "expected {index value, …}"
         raise DatasetFormatError(path, f"{what or 'bad data'}; {expected}", line=reached or None) from cause
+    if "rows" in table.markers and not any(line.strip() == END_MARKER for line in lines[rows[-1] + 1 :]):
+        raise DatasetFormatError(path, f"cut short: its last line, {END_MARKER!r}, is missing")
     expected_rows = table.markers.get("rows")
     if expected_rows is not None and expected_rows != str(len(rows)):
         raise DatasetFormatError(path, f"cut short: says it has {expected_rows} rows, but holds {len(rows)}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from skpml.datasets.formats.arff_table import quoted
+from skpml.datasets.formats.arff_table import END_MARKER, quoted
 from skpml.datasets.formats.files import replacing
 from skpml.datasets.formats.mulan_xml import label_xml
 from skpml.datasets.partial_dataset import PartialDataset
@@ -97,12 +97,14 @@ def _arff_lines(relation: str, attributes: list[str], markers: dict[str, str], v
     if not is_sparse(values):
         for row in values.astype(np.float64):
             yield ",".join(map(_number, row.tolist())) + "\n"
+        yield f"{END_MARKER}\n"
         return
     rows: Any = sp.csr_array(values)
     rows.sort_indices()
     for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
         entries = zip(rows.indices[first:last].tolist(), rows.data[first:last].tolist(), strict=True)
         yield "{" + ",".join(f"{column} {_number(value)}" for column, value in entries) + "}\n"
+    yield f"{END_MARKER}\n"
 
 
 def _number(value: float) -> str:

@@ -25,10 +25,19 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
     except (DatasetFormatError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as exc:
-        reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
         raise DatasetFormatError(
-            path, f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({reason})"
+            path,
+            f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({message_of(exc)})",
         ) from exc
+
+
+def message_of(exc: BaseException) -> str:
+    """Return what an exception says; some parsers fail to say it when the input holds a ``%``."""
+    try:
+        text = str(exc)
+    except Exception:
+        text = ""
+    return text or type(exc).__name__
 
 
 def build_dataset(path: Path, **parts: Any) -> PartialDataset:

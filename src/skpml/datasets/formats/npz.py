@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,18 @@ def read_npz(path: Path, *, empty_rows: OnEmpty = "raise", empty_labels: OnEmpty
 
 def _read_arrays(path: Path) -> dict[str, Any]:
     # Members are read whole, and not through numpy.load, so that their checksums are looked at.
-    with parsing(path, "npz"), zipfile.ZipFile(path) as archive:
-        return {
-            member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
-            for member in archive.namelist()
-        }
+    with parsing(path, "npz"):
+        content = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.namelist()
+            # A damaged directory may end early without a complaint; how many it lists stands behind it.
+            (promised,) = struct.unpack_from("<H", content, content.rindex(b"PK\5\6") + 10)
+            if promised != len(members):
+                raise DatasetFormatError(path, f"damaged: lists {len(members)} of its {promised} arrays")
+            return {
+                member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+                for member in members
+            }
 
 
 def _features(path: Path, arrays: dict[str, Any]) -> Any:

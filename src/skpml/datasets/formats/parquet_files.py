@@ -46,9 +46,10 @@ def read_parquet(
     parquet = require_extra("pyarrow.parquet", "reading Parquet files")
     with parsing(path, "Parquet"):
         table = parquet.read_table(path, page_checksum_verification=True)
+        header = table.column_names
     layout = find_layout(
         path,
-        table.column_names,
+        header,
         candidates=candidates,
         truth=truth,
         candidate_prefix=candidate_prefix,
