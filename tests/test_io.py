@@ -1,0 +1,349 @@
+"""Model files: exact round trips, and nothing of a stranger's file is ever run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import io
+import json
+import pickle
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.datasets import make_multilabel_classification
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import skpml
+from skpml import PMLMA
+from skpml.base import BasePMLClassifier
+from skpml.graph import neighbour_similarity
+from skpml.io import MODEL_TYPES, ModelFileError, load_model, read_model_info, save_model
+from skpml.noise import top_up
+from skpml.reference import CandidateRidge
+
+skops_io = pytest.importorskip("skops.io")
+pd = pytest.importorskip("pandas")
+
+X, TRUTH = make_multilabel_classification(60, n_features=6, allow_unlabeled=False, random_state=0)
+Y = top_up(TRUTH, 3, random_state=0)
+executed: list[str] = []
+
+
+class Stranger(TransformerMixin, BaseEstimator):
+    """A transformer that no list knows."""
+
+    def fit(self, X: Any, y: Any = None) -> Stranger:
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+class Trap:
+    """Notes that it was built, by whatever road."""
+
+    def __new__(cls, *args: Any) -> Trap:
+        executed.append("new")
+        return super().__new__(cls)
+
+    def __setstate__(self, state: Any) -> None:
+        executed.append("setstate")
+
+    def __reduce__(self) -> Any:
+        return executed.append, ("reduce",)
+
+
+def spring(*args: Any) -> None:
+    executed.append("call")
+
+
+@pytest.fixture(scope="module")
+def model_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("model") / "model.skpml"
+    save_model(PMLMA().fit(X, Y), path)
+    return path.read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def nothing_executed() -> Any:
+    executed.clear()
+    yield
+    assert executed == []
+
+
+def rewritten(data: bytes, change: Callable[[dict[str, bytes]], None], **options: Any) -> bytes:
+    """The archive with its entries changed."""
+    with ZipFile(io.BytesIO(data)) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    change(entries)
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", **options) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def with_schema(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    def edit(entries: dict[str, bytes]) -> None:
+        schema = json.loads(entries["schema.json"])
+        change(schema)
+        entries["schema.json"] = json.dumps(schema).encode()
+
+    return rewritten(data, edit)
+
+
+def refusal(tmp_path: Path, data: bytes) -> str:
+    """The sentence with which both readers refuse a file."""
+    path = tmp_path / "bad.skpml"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        load_model(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+MODELS = {
+    "pml-ma": lambda: PMLMA(),
+    "linear": lambda: PMLMA(feature_map="linear", without=frozenset({"prototypes"})),
+    "generator": lambda: PMLMA(n_anchors=20, random_state=np.random.RandomState(3)),
+    "graph": lambda: PMLMA(graph=neighbour_similarity(X), without={"prototypes"}),
+    "orthogonal": lambda: PMLMA(basis="orthogonal", prototypes="least-squares", threshold=0.4),
+    "ridge": lambda: CandidateRidge(),
+    "pca": lambda: CandidateRidge(feature_map=PCA(3)),
+    "ufunc": lambda: PMLMA(feature_map=FunctionTransformer(np.sin)),
+    "pipeline": lambda: make_pipeline(StandardScaler(), PMLMA()),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_loaded_model_predicts_bit_identically(name: str, dtype: type, tmp_path: Path) -> None:
+    rows = X.astype(dtype)
+    model = MODELS[name]().fit(rows, Y)
+    save_model(model, tmp_path / "model.skpml")
+    loaded = load_model(tmp_path / "model.skpml")
+    assert type(loaded) is type(model)
+    for method in ("decision_function", "predict_proba", "predict"):
+        np.testing.assert_array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows))
+    assert [path.name for path in tmp_path.iterdir()] == ["model.skpml"]
+
+
+def test_confidences_history_and_parameters_survive(tmp_path: Path) -> None:
+    model = PMLMA(lam=3.0, random_state=1).fit(X, Y)
+    save_model(model, tmp_path / "model.skpml")
+    loaded = load_model(tmp_path / "model.skpml")
+    np.testing.assert_array_equal(loaded.confidences_, model.confidences_)
+    assert loaded.history_.keys() == model.history_.keys()
+    assert loaded.get_params() == model.get_params()
+
+
+def test_every_estimator_of_the_library_can_be_saved() -> None:
+    for module in pkgutil.walk_packages(skpml.__path__, "skpml."):
+        if ".cli" in module.name or ".deep" in module.name:
+            continue
+        for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(found, BasePMLClassifier) and not inspect.isabstract(found):
+                name = f"{found.__module__}.{found.__qualname__}"
+                if name.startswith("skpml."):
+                    assert name in MODEL_TYPES, f"add {name} to skpml.io.MODEL_TYPES and to the round trips"
+
+
+def test_names_come_from_data_frames_and_from_the_caller(tmp_path: Path) -> None:
+    features = pd.DataFrame(X, columns=[f"f{index}" for index in range(6)])
+    labels = pd.DataFrame(Y, columns=list("abcde"))
+    save_model(PMLMA().fit(features, labels), tmp_path / "named.skpml")
+    info = read_model_info(tmp_path / "named.skpml")
+    assert info.model == "PMLMA"
+    assert info.label_names == ("a", "b", "c", "d", "e")
+    assert info.feature_names == ("f0", "f1", "f2", "f3", "f4", "f5")
+    assert info.versions["scikit-pml"] == skpml.__version__
+
+    plain = PMLMA().fit(X, Y)
+    save_model(plain, tmp_path / "plain.skpml", label_names="vwxyz", feature_names="uvwxyz")
+    info = read_model_info(tmp_path / "plain.skpml")
+    assert (info.label_names, info.feature_names) == (tuple("vwxyz"), tuple("uvwxyz"))
+    with pytest.raises(ValueError, match="label_names has 2 names, but the model has 5 labels"):
+        save_model(plain, tmp_path / "wrong.skpml", label_names="ab")
+    with pytest.raises(ValueError, match="feature_names has 2 names, but the model has 6 features"):
+        save_model(plain, tmp_path / "wrong.skpml", feature_names="ab")
+    assert not (tmp_path / "wrong.skpml").exists()
+
+
+def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "model.skpml"
+    path.write_text("precious")
+    model = CandidateRidge().fit(X, Y)
+    with pytest.raises(FileExistsError, match="exists already"):
+        save_model(model, path)
+    assert path.read_text() == "precious"
+    save_model(model, path, overwrite=True)
+    assert isinstance(load_model(path), CandidateRidge)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PMLMA(callback=lambda iteration, losses: False), r"its callback is a function.*set_params\(callback=None"),
+        (PMLMA(feature_map=Stranger()), r"types that are not trusted: test_io\.Stranger"),
+        (
+            PMLMA(feature_map=FunctionTransformer(lambda rows: rows)),
+            r"its feature_map__func is a function",
+        ),
+        (PMLMA(without=({"prototypes"} and (part for part in ("prototypes",)))), "something that no model file can"),
+    ],
+)  # fmt: skip
+def test_what_no_file_can_hold_is_refused_when_saving(model: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=message):
+        save_model(model.fit(X, Y), tmp_path / "model.skpml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unfitted_and_foreign_models_are_refused_when_saving(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        save_model(PMLMA(), tmp_path / "model.skpml")
+    with pytest.raises(ModelFileError, match="LogisticRegression, not a model of scikit-pml"):
+        save_model(LogisticRegression().fit(X, Y[:, 0]), tmp_path / "model.skpml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_library_s_skops_file_is_refused(tmp_path: Path, model_bytes: bytes) -> None:
+    foreign = skops_io.dumps(LogisticRegression().fit(X, TRUTH[:, 0]))
+    assert "an archive, but not a model of scikit-pml" in refusal(tmp_path, foreign)
+    with ZipFile(io.BytesIO(model_bytes)) as archive:
+        description = archive.read("skpml.json")
+    dressed = rewritten(foreign, lambda entries: entries.update({"skpml.json": description}))
+    assert "LogisticRegression, not a model of scikit-pml" in refusal(tmp_path, dressed)
+    pipeline = skops_io.dumps(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TRUTH[:, 0]))
+    dressed = rewritten(pipeline, lambda entries: entries.update({"skpml.json": description}))
+    assert "LogisticRegression, not a model of scikit-pml" in refusal(tmp_path, dressed)
+
+
+def _node(module: str, name: str, loader: str, **rest: Any) -> dict[str, Any]:
+    return {"__module__": module, "__class__": name, "__loader__": loader, "__id__": 1, **rest}
+
+
+_ARGUMENTS = _node(
+    "builtins", "tuple", "TupleNode", content=[_node("builtins", "str", "JsonNode", content='"touch x"')]
+)
+_EMPTY = _node(
+    "builtins", "dict", "DictNode", content={}, key_types=_node("builtins", "list", "ListNode", content=[])
+)
+ATTACKS = {
+    "os.system": _node("os", "system", "FunctionNode"),
+    "builtins.exec": _node("builtins", "exec", "FunctionNode"),
+    "builtins.eval": _node("builtins", "eval", "TypeNode"),
+    "subprocess.Popen": _node("subprocess", "Popen", "ConstructorFromReduceNode", content=_ARGUMENTS),
+    "test_io.Trap": _node("test_io", "Trap", "ObjectNode", content=_EMPTY),
+    "test_io.spring": _node("test_io", "spring", "FunctionNode"),
+    "functools.partial": _node(
+        "functools", "partial", "PartialNode",
+        content={
+            "func": _node("test_io", "spring", "FunctionNode"), "args": _ARGUMENTS, "kwds": _EMPTY, "namespace": _EMPTY,
+        },
+    ),
+    "operator.methodcaller": _node("operator", "methodcaller", "OperatorFuncNode", attrs=_ARGUMENTS),
+    "skpml.features.RangeScaler": _node("skpml.features", "RangeScaler", "ConstructorFromReduceNode", content=_ARGUMENTS),
+    "test_io.Stranger": _node("test_io", "Stranger", "ListNode", content=[]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_type_put_into_a_model_file_is_refused_and_never_run(
+    name: str, tmp_path: Path, model_bytes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    attack = {**ATTACKS[name], "__id__": 987654321}
+    tampered = with_schema(
+        model_bytes, lambda schema: schema["content"]["content"].update({"feature_map_": attack})
+    )
+    message = refusal(tmp_path, tampered)
+    assert "not trusted" in message
+    assert name in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.skpml"]
+
+
+def test_a_root_of_another_type_is_refused(tmp_path: Path, model_bytes: bytes) -> None:
+    tampered = with_schema(model_bytes, lambda schema: schema.update(__module__="os", __class__="system"))
+    assert "os.system, not a model of scikit-pml" in refusal(tmp_path, tampered)
+
+
+def test_an_older_layout_cannot_be_claimed(tmp_path: Path, model_bytes: bytes) -> None:
+    assert "old layout" in refusal(
+        tmp_path, with_schema(model_bytes, lambda schema: schema.update(protocol=0))
+    )
+
+
+def test_a_newer_file_is_named_as_such(tmp_path: Path, model_bytes: bytes) -> None:
+    def newer(entries: dict[str, bytes]) -> None:
+        entries["skpml.json"] = json.dumps({**json.loads(entries["skpml.json"]), "format": 99}).encode()
+
+    assert "newer scikit-pml" in refusal(tmp_path, rewritten(model_bytes, newer))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.999, -1])
+def test_a_file_cut_short_is_refused(share: float, tmp_path: Path, model_bytes: bytes) -> None:
+    length = int(len(model_bytes) * share) if share >= 0 else len(model_bytes) - 1
+    assert "cut short" in refusal(tmp_path, model_bytes[:length])
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
+    trap = pickle.dumps(object.__new__(Trap))
+    assert "not a model file" in refusal(tmp_path, trap)
+
+
+def test_random_bytes_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 100, 10_000):
+        assert "not a model file" in refusal(tmp_path, rng.bytes(size))
+
+
+def test_missing_and_swapped_arrays_are_refused(tmp_path: Path, model_bytes: bytes) -> None:
+    with ZipFile(io.BytesIO(model_bytes)) as archive:
+        arrays = [name for name in archive.namelist() if name.endswith(".npy")]
+    assert len(arrays) > 5
+    message = refusal(tmp_path, rewritten(model_bytes, lambda entries: entries.pop(arrays[0])))
+    assert "damaged" in message
+    assert arrays[0] in message
+
+    stored = io.BytesIO()
+    np.save(stored, np.array([object.__new__(Trap)], dtype=object), allow_pickle=True)
+    pickled = rewritten(model_bytes, lambda entries: entries.update({arrays[0]: stored.getvalue()}))
+    assert "damaged" in refusal(tmp_path, pickled)
+
+
+def test_changed_bytes_are_noticed(tmp_path: Path, model_bytes: bytes) -> None:
+    changed = bytearray(model_bytes)
+    changed[len(changed) // 3] ^= 0xFF
+    refusal(tmp_path, bytes(changed))
+
+
+def test_packed_parts_are_refused(tmp_path: Path, model_bytes: bytes) -> None:
+    packed = rewritten(model_bytes, lambda entries: None, compression=ZIP_DEFLATED)
+    assert "compressed" in refusal(tmp_path, packed)
+
+
+def test_a_graph_that_points_outside_is_refused(tmp_path: Path) -> None:
+    graph = neighbour_similarity(X)
+    model = PMLMA(graph=graph).fit(X, Y)
+    graph.indices[0] = 10_000_000
+    save_model(model, tmp_path / "model.skpml")
+    with pytest.raises(ModelFileError, match="damaged or was changed"):
+        load_model(tmp_path / "model.skpml")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.skpml"):
+        load_model(tmp_path / "nowhere.skpml")
