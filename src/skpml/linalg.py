@@ -6,7 +6,7 @@ array API standard; NumPy and PyTorch get their own Cholesky and sparse products
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ __all__ = [
     "singular_value_threshold",
     "sparse_operator",
     "symmetric_sylvester",
-    "weighted_gram",
+    "tall_product",
 ]
 
 # Whatever the namespace calls its array; no shared static type exists.
@@ -90,44 +90,88 @@ def symmetric_sylvester(A: Array, B: Array, C: Array) -> Array:
     return U @ ((U.T @ C @ V) * inverse) @ V.T
 
 
-def weighted_gram(X: Array, weights: Array | None = None) -> Array:
-    """``Xᵀ diag(w) X`` for non-negative weights, in blocks of rows so that no weighted copy of X is made."""
-    if weights is None:
-        return X.T @ X
-    xp = array_namespace(X, weights)
-    roots = xp.sqrt(weights)
-    n, d = X.shape
-    rows = max(4096, 2 * d)
-    gram = None
-    for start in range(0, n, rows):
-        block = X[start : start + rows, :] * roots[start : start + rows][:, None]
-        part = block.T @ block
-        gram = part if gram is None else gram + part
-    return gram
+def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
+    """Form and factor ``Xᵀ diag(w) X + ridge·I`` once; the returned function solves for right-hand sides.
 
+    Cholesky where it exists; otherwise (singular to working precision) the eigendecomposition with small eigenvalues
+    left out, which gives the least-norm solution.
 
-def ridge_factor(A: Array) -> Callable[[Array], Array]:
-    """Factor a symmetric positive semi-definite matrix once; the returned function solves ``A P = B``.
-
-    Cholesky where it exists; otherwise (A singular to working precision) the eigendecomposition with small
-    eigenvalues left out, which gives the least-norm solution.
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    weights : array of shape (n,) or None
+        Non-negative row weights; None is 1 for every row.
+    ridge : float
+        At least 0.
     """
-    xp = array_namespace(A)
+    xp = array_namespace(X)
     if is_numpy_namespace(xp):
+        gram = _numpy_gram(X, weights)
+        np.einsum("ii->i", gram)[...] += ridge
         try:
-            # A is symmetric, so its transpose is the same matrix in the memory order LAPACK wants.
-            factor, lower = scipy.linalg.cho_factor(A.T, lower=True, check_finite=False)
+            factor, lower = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
-            return _spectral_solver(A)
+            return _spectral_solver(_gram(X, weights), ridge)
         if _well_conditioned(np.diagonal(factor), xp):
             return lambda B: scipy.linalg.cho_solve((factor, lower), B, check_finite=False)
     elif is_torch_namespace(xp):
         import torch
 
-        factor, info = torch.linalg.cholesky_ex(A)
+        gram = _gram(X, weights)
+        gram.diagonal().add_(ridge)
+        factor, info = torch.linalg.cholesky_ex(gram)
         if int(info) == 0 and _well_conditioned(torch.diagonal(factor), xp):
             return lambda B: torch.cholesky_solve(B, factor)
-    return _spectral_solver(A)
+    return _spectral_solver(_gram(X, weights), ridge)
+
+
+def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
+    """``X M`` or ``Xᵀ M`` for a tall X and a thin M, from the same BLAS as :func:`ridge_factor` (see `_numpy_gram`)."""
+    if not is_numpy_namespace(array_namespace(X, M)):
+        return (X.T if transpose else X) @ M
+    gemm = scipy.linalg.get_blas_funcs("gemm", (X, M))
+    by_columns = X.flags.f_contiguous
+    operand = X if by_columns else np.ascontiguousarray(X).T
+    return gemm(1.0, operand, np.asfortranarray(M), trans_a=int(transpose == by_columns))
+
+
+def _row_blocks(X: Array, weights: Array | None) -> Iterator[Array]:
+    """Rows of ``diag(w)^½ X`` in blocks, so that no weighted copy of the whole of X is made."""
+    if weights is None:
+        yield X
+        return
+    roots = array_namespace(X, weights).sqrt(weights)
+    n, rows = X.shape[0], max(4096, 2 * X.shape[1])
+    for start in range(0, n, rows):
+        stop = min(start + rows, n)
+        yield X[start:stop, :] * roots[start:stop][:, None]
+
+
+def _gram(X: Array, weights: Array | None) -> Array:
+    """``Xᵀ diag(w) X``."""
+    total = None
+    for block in _row_blocks(X, weights):
+        part = block.T @ block
+        total = part if total is None else total + part
+    return total
+
+
+def _numpy_gram(X: Array, weights: Array | None) -> Array:
+    """The lower triangle of ``Xᵀ diag(w) X``, by SciPy's BLAS.
+
+    NumPy and SciPy each bring a BLAS with its own threads, and the threads of one keep spinning for a while after a
+    call: a Cholesky factorisation (SciPy) right after a product (NumPy) takes twice as long as after this one.
+    """
+    syrk = scipy.linalg.get_blas_funcs("syrk", (X,))
+    gram = None
+    for block in _row_blocks(X, weights):
+        by_columns = block.flags.f_contiguous
+        operand, trans = (block, 1) if by_columns else (np.ascontiguousarray(block).T, 0)
+        if gram is None:
+            gram = syrk(1.0, operand, trans=trans, lower=1)
+        else:
+            gram = syrk(1.0, operand, trans=trans, lower=1, beta=1.0, c=gram, overwrite_c=1)
+    return gram
 
 
 def _well_conditioned(diagonal: Array, xp: Any) -> bool:
@@ -136,10 +180,11 @@ def _well_conditioned(diagonal: Array, xp: Any) -> bool:
     return smallest**2 > xp.finfo(diagonal.dtype).eps * diagonal.shape[0] * largest**2
 
 
-def _spectral_solver(A: Array) -> Callable[[Array], Array]:
+def _spectral_solver(A: Array, ridge: float) -> Callable[[Array], Array]:
     xp = array_namespace(A)
     values, vectors = xp.linalg.eigh(A)
-    tiny = xp.finfo(values.dtype).eps * A.shape[0] * max(float(xp.max(xp.abs(values))), 0.0)
+    values = values + ridge
+    tiny = xp.finfo(values.dtype).eps * A.shape[0] * float(xp.max(xp.abs(values)))
     regular = values > tiny
     inverse = xp.where(regular, 1 / xp.where(regular, values, xp.ones_like(values)), xp.zeros_like(values))
     return lambda B: vectors @ (inverse[:, None] * (vectors.T @ B))
@@ -154,15 +199,15 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
     if is_torch_namespace(xp):
         import torch
 
-        csr = scipy.sparse.csr_array(S)
-        tensor = torch.sparse_csr_tensor(
-            torch.from_numpy(csr.indptr.astype(np.int64)),
-            torch.from_numpy(csr.indices.astype(np.int64)),
-            torch.from_numpy(np.array(csr.data)),
-            size=csr.shape,
+        coo = scipy.sparse.coo_array(S)
+        tensor = torch.sparse_coo_tensor(
+            torch.from_numpy(np.stack([axis.astype(np.int64) for axis in coo.coords])),
+            torch.from_numpy(np.array(coo.data)),
+            size=coo.shape,
             dtype=like.dtype,
             device=like.device,
-        )
+            check_invariants=True,
+        ).coalesce()
         return lambda M: tensor @ M
     # No sparse arrays in the standard: a round trip through the host for the thin matrix M, correct everywhere.
     matrix = scipy.sparse.csr_array(S)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpml.base import BasePMLClassifier
 from skpml.features import RangeScaler, resolve_feature_map
-from skpml.linalg import ridge_factor, weighted_gram
+from skpml.linalg import ridge_factor
 
 __all__ = ["CandidateRidge"]
 
@@ -67,9 +67,8 @@ class CandidateRidge(BasePMLClassifier):
             resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),
         )
         mapped = self.feature_map_.fit_transform(X)
-        gram = weighted_gram(mapped)
-        gram.flat[:: gram.shape[0] + 1] += self.gamma
-        self.coef_: NDArray[Any] = ridge_factor(gram)(mapped.T @ Y)
+        solve = ridge_factor(mapped, ridge=float(self.gamma))
+        self.coef_: NDArray[Any] = solve(mapped.T @ Y)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return self.feature_map_.transform(X) @ self.coef_.astype(X.dtype, copy=False)

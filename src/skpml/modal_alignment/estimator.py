@@ -178,8 +178,7 @@ class PMLMA(BasePMLClassifier):
         self.history_ = {name: np.array(values) for name, values in solution.history.items()}
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
-        if self.threshold == "auto":
-            self._fitted_scores = mapped @ solution.coef
+        self._fitted_scores = solution.scores
         if not solution.converged and solution.n_iter == self.max_iter:
             warnings.warn(
                 f"PML-MA did not converge within max_iter={self.max_iter} iterations (tol={self.tol}); "
@@ -196,9 +195,7 @@ class PMLMA(BasePMLClassifier):
         return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
 
     def _training_scores(self, X: Any) -> NDArray[Any]:
-        # Computed while the mapped features were at hand; not kept, a model holds no copy of its training rows.
-        scores: NDArray[Any] = self.__dict__.pop("_fitted_scores")
-        return scores
+        return self._fitted_scores
 
     def _scores(self, X: Any) -> NDArray[Any]:
         mapped = _dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
@@ -207,7 +204,7 @@ class PMLMA(BasePMLClassifier):
     def _check_parameters(self) -> None:
         for name in ("lam", "alpha", "beta", "gamma", "tol"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= value < np.inf:
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
         for name in ("n_neighbors", "max_iter"):
             value = getattr(self, name)

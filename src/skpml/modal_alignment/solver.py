@@ -10,13 +10,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skpml.linalg import (
-    Array,
-    array_namespace,
-    ridge_factor,
-    sparse_operator,
-    weighted_gram,
-)
+from array_api_compat import device
+
+from skpml.linalg import Array, array_namespace, ridge_factor, sparse_operator, tall_product
 from skpml.modal_alignment import objective, updates
 
 Basis = Literal["orthogonal", "identity"]
@@ -54,6 +50,8 @@ class Solution:
     ----------
     coef : (d, c)
         ``P1 P2ᵀ``: scores are ``X @ coef``.
+    scores : (n, c)
+        Scores of the rows that were fitted.
     feature_projection : (d, m)
     label_projection : (c, m)
     pseudo_labels : (n, c)
@@ -69,6 +67,7 @@ class Solution:
     """
 
     coef: Array
+    scores: Array
     feature_projection: Array
     label_projection: Array
     pseudo_labels: Array
@@ -89,7 +88,7 @@ class _Neighbourhood:
         self.largest_degree = 0.0
         if self.alpha > 0:
             self.apply = sparse_operator(similarity, like)
-            ones = xp.ones((like.shape[0], 1), dtype=like.dtype, device=_device(like))
+            ones = xp.ones((like.shape[0], 1), dtype=like.dtype, device=device(like))
             self.degrees = self.apply(ones)[:, 0]
             self.row_weights = 1 + self.alpha * self.degrees
             self.largest_degree = float(xp.max(self.degrees))
@@ -97,12 +96,6 @@ class _Neighbourhood:
     def smooth(self, M: Array) -> Array:
         """``(I + αS) M``."""
         return M + self.alpha * self.apply(M) if self.alpha > 0 else M
-
-
-def _device(x: Array) -> Any:
-    from array_api_compat import device
-
-    return device(x)
 
 
 def solve(
@@ -177,12 +170,10 @@ class _Fit:
         self.beta = weights.beta if "prototypes" not in without else 0.0
         self.lam = weights.lam if self.decomposes else 0.0
         self.graph = _Neighbourhood(similarity if self.aligns else None, weights.alpha, X)
-        self.eye = xp.eye(c, dtype=Y.dtype, device=_device(Y))
+        self.eye = xp.eye(c, dtype=Y.dtype, device=device(Y))
 
-        gram = weighted_gram(X, self.graph.row_weights)
-        gram = gram + weights.gamma * xp.eye(d, dtype=X.dtype, device=_device(X)) if weights.gamma else gram
-        self.solve_ridge = ridge_factor(gram)
-        self.squared_norms = xp.sum(X * X, axis=1) if self.beta else None
+        self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=weights.gamma)
+        self.squared_norms = xp.vecdot(X, X) if self.beta else None
 
         self.R = Y
         self.Q: Array | None = None
@@ -196,11 +187,11 @@ class _Fit:
         The paper starts from random projections. This start depends on nothing random and turns with the labels:
         the leading eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
         """
-        target = self.X.T @ self.graph.smooth(self.Y)
+        target = tall_product(self.X, self.graph.smooth(self.Y), transpose=True)
         explained = target.T @ self.solve_ridge(target)
         _, vectors = self.xp.linalg.eigh((explained + explained.T) / 2)
         self.P2 = vectors[:, -m:]
-        self._update_feature_projection()
+        self._update_features_side(projection=True, prototypes=False)
 
     def _project(self, R: Array) -> Array:
         return R if self.P2 is None else R @ self.P2
@@ -208,18 +199,30 @@ class _Fit:
     def _back_project(self, M: Array) -> Array:
         return M if self.P2 is None else M @ self.P2.T
 
-    def _update_feature_projection(self) -> None:
-        smoothed = self.graph.smooth(self._project(self.R))
-        self.P1 = updates.update_feature_projection(self.solve_ridge, self.X.T @ smoothed)
-        self.XP1 = self.X @ self.P1
+    def _update_features_side(self, *, projection: bool, prototypes: bool) -> None:
+        """P1, V or both, and their products with X.
 
-    def _update_prototypes(self) -> None:
+        X is by far the largest array: both right-hand sides share one pass over it, and both products another.
+        """
         xp, R = self.xp, self.R
-        if self.prototype_kind == "mean":
-            self.V = updates.mean_prototypes(self.X.T @ R, R)
-        else:
-            row_sums = xp.sum(R, axis=1)
-            self.V = updates.least_squares_prototypes(self.X.T @ (row_sums[:, None] * R), R)
+        targets = [self.graph.smooth(self._project(R))] if projection else []
+        if prototypes:
+            means = self.prototype_kind == "mean"
+            targets.append(R if means else xp.sum(R, axis=1)[:, None] * R)
+        sides = tall_product(self.X, xp.concat(targets, axis=1), transpose=True)
+        m = targets[0].shape[1] if projection else 0
+        columns = []
+        if projection:
+            self.P1 = updates.update_feature_projection(self.solve_ridge, sides[:, :m])
+            columns.append(self.P1)
+        if prototypes:
+            update = updates.mean_prototypes if means else updates.least_squares_prototypes
+            self.V = update(sides[:, m:], R)
+            columns.append(self.V)
+        products = tall_product(self.X, xp.concat(columns, axis=1))
+        if projection:
+            self.XP1 = products[:, :m]
+        self.XV = products[:, m:]
 
     def _update_pseudo_labels(self) -> None:
         xp, R = self.xp, self.R
@@ -241,18 +244,14 @@ class _Fit:
             self.R = updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam)
 
     def _iterate(self) -> None:
-        if self.aligns:
-            if self.P2 is not None:
-                smoothed = self.graph.smooth(self.XP1)
-                self.P2 = updates.update_label_projection(
-                    self.R, self.P1, smoothed, self.graph.row_weights, self.weights.gamma
-                )
-            self._update_feature_projection()
+        if self.aligns and self.P2 is not None:
+            self.P2 = updates.update_label_projection(
+                self.R, self.P1, self.graph.smooth(self.XP1), self.graph.row_weights, self.weights.gamma
+            )
+        if self.aligns or self.beta:
+            self._update_features_side(projection=self.aligns, prototypes=self.beta > 0)
         if self.turns:
             self.Q = updates.update_basis(self.R, self.Y)
-        if self.beta:
-            self._update_prototypes()
-            self.XV = self.X @ self.V
         self._update_pseudo_labels()
 
     def _losses(self) -> dict[str, float]:
@@ -293,13 +292,12 @@ class _Fit:
             if converged or stopped:
                 break
             previous = current
-        if not self.aligns:
-            self._update_feature_projection()
-        if not self.beta:
-            self._update_prototypes()
+        if not (self.aligns and self.beta):
+            self._update_features_side(projection=not self.aligns, prototypes=not self.beta)
         label_projection = self.eye if self.P2 is None else self.P2
         return Solution(
             coef=self._back_project(self.P1),
+            scores=self._back_project(self.XP1),
             feature_projection=self.P1,
             label_projection=label_projection,
             pseudo_labels=self.R,

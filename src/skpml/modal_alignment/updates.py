@@ -72,7 +72,7 @@ def least_squares_prototypes(XtDR: Array, R: Array) -> Array:
 
     The pseudo-inverse where RᵀR is singular, as with a label whose column of R is all zero.
     """
-    return ridge_factor(R.T @ R)(XtDR.T).T
+    return ridge_factor(R)(XtDR.T).T
 
 
 def alignment_gradient(R: Array, P2: Array | None, smoothed_scores: Array, w: Array | None) -> Array:
