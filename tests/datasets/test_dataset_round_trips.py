@@ -6,6 +6,7 @@ from dataset_helpers import assert_same_content, example
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import skpml.datasets
 from skpml.datasets import PartialDataset, read_dataset, write_dataset
 
 FORMATS = {
@@ -126,6 +127,14 @@ def test_failed_writing_leaves_nothing(tmp_path, kind, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_dataset(example(), path, **options)
     assert os.listdir(tmp_path) == []
+
+
+def test_functions_of_a_format_take_plain_names(tmp_path):
+    for suffix in (".npz", ".mat", ".arff", ".csv", ".parquet"):
+        name = suffix.removeprefix(".")
+        path = str(tmp_path / f"x{suffix}")
+        getattr(skpml.datasets, f"write_{name}")(example(), path)
+        assert_same_content(getattr(skpml.datasets, f"read_{name}")(path), example())
 
 
 def test_folder_that_does_not_exist(tmp_path):

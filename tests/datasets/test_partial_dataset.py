@@ -55,6 +55,11 @@ def test_sparse_features_become_canonical_csr():
     assert kept.nnz == 2
     assert kept.indices.dtype == np.int32
     np.testing.assert_array_equal(kept.toarray(), [[0, 3], [0, 0], [3, 0]])
+    twice = sp.csr_array(
+        (np.ones(3), np.array([1, 1, 0], dtype=np.int64), np.array([0, 2, 2, 3])), shape=(3, 2)
+    )
+    assert PartialDataset(twice, CANDIDATES).X.nnz == 2
+    assert twice.nnz == 3, "what was given stays as it was"
 
 
 @pytest.mark.parametrize(

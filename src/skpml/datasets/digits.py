@@ -66,7 +66,7 @@ def load_digits_attributes(*, candidates: int = DEFAULT_CANDIDATES, random_state
     >>> from skpml.datasets import load_digits_attributes
     >>> digits = load_digits_attributes()
     >>> [name for name, true in zip(digits.label_names, digits.truth[0]) if true]
-    ['even', 'multiple of three', 'closed loop']
+    ['even', 'multiple of three', 'closed loop', 'wide']
     """
     from skpml.datasets.loading import add_candidates
 

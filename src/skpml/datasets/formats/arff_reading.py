@@ -23,7 +23,7 @@ _TRUE = ("1", "true", "yes", "1.0")
 
 
 def read_arff(
-    path: Path,
+    path: str | Path,
     *,
     xml: str | Path | None = None,
     label_attributes: Sequence[str] | None = None,
@@ -37,7 +37,7 @@ def read_arff(
 
     Parameters
     ----------
-    path : Path
+    path : path-like
         File to read.
     xml : path-like, optional
         Mulan's file of label names. By default the ``.xml`` of the same name, where there is one.
@@ -59,6 +59,7 @@ def read_arff(
     declaration. As ARFF has it, an entry left out of a sparse row is zero, or the first declared value of a
     nominal attribute.
     """
+    path = Path(path)
     table = read_arff_table(path, encoding=encoding, ignore=tuple(ignore))
     if unknown := [name for name in ignore if name not in table.names]:
         raise DatasetFormatError(path, f"has no attribute {listed(unknown)} to ignore")

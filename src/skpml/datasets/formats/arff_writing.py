@@ -18,7 +18,11 @@ from skpml.datasets.validation import LabelMatrix, default_feature_names, is_spa
 
 
 def write_arff(
-    dataset: PartialDataset, path: Path, *, style: Literal["mulan", "meka"] = "mulan", overwrite: bool = False
+    dataset: PartialDataset,
+    path: str | Path,
+    *,
+    style: Literal["mulan", "meka"] = "mulan",
+    overwrite: bool = False,
 ) -> None:
     """Write an ``.arff`` file, sparse where X is.
 
@@ -30,7 +34,7 @@ def write_arff(
     ----------
     dataset : PartialDataset
         What to write.
-    path : Path
+    path : path-like
         File to write.
     style : {"mulan", "meka"}, default="mulan"
         Mulan names the labels in an ``.xml`` file beside; MEKA puts them first and their number
@@ -38,6 +42,7 @@ def write_arff(
     overwrite : bool, default=False
         Replace files that exist.
     """
+    path = Path(path)
     if style not in ("mulan", "meka"):
         raise ValueError(f'style must be "mulan" or "meka", got {style!r}')
     n_features = 0 if dataset.X is None else dataset.X.shape[1]

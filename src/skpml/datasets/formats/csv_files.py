@@ -30,7 +30,7 @@ from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
 
 
 def read_csv(
-    path: Path,
+    path: str | Path,
     *,
     candidates: LabelSource = None,
     truth: LabelSource = None,
@@ -48,7 +48,7 @@ def read_csv(
 
     Parameters
     ----------
-    path : Path
+    path : path-like
         File to read.
     candidates : str or sequence of str, optional
         One name: the column that lists the candidates of a row, as in ``beach;sea``. A list: the columns
@@ -72,6 +72,7 @@ def read_csv(
     empty_rows, empty_labels : {"raise", "warn", "ignore"}, default="raise"
         See `PartialDataset`.
     """
+    path = Path(path)
     header, rows, lines = _read_rows(path, delimiter, encoding)
     layout = find_layout(
         path,
@@ -192,7 +193,7 @@ def _flag_matrix(
 
 def write_csv(
     dataset: PartialDataset,
-    path: Path,
+    path: str | Path,
     *,
     style: TableStyle = "flags",
     separator: str = ";",
@@ -204,7 +205,7 @@ def write_csv(
     ----------
     dataset : PartialDataset
         What to write. Sparse features are written in full.
-    path : Path
+    path : path-like
         File to write.
     style : {"flags", "tags"}, default="flags"
         ``flags`` writes a 0/1 column a label, ``candidate:NAME`` and ``truth:NAME``; ``tags`` the columns
@@ -214,6 +215,7 @@ def write_csv(
     overwrite : bool, default=False
         Replace a file that exists.
     """
+    path = Path(path)
     columns = table_columns(dataset, style, separator)
     cells = [[*map(repr, c.astype(float).tolist())] if _is_feature(c) else list(c) for c in columns.values()]
     with (

@@ -37,7 +37,7 @@ _OURS = "skpml_variables"
 
 
 def read_mat(
-    path: Path,
+    path: str | Path,
     *,
     features: str | None = None,
     truth: str | None = None,
@@ -50,7 +50,7 @@ def read_mat(
 
     Parameters
     ----------
-    path : Path
+    path : path-like
         File to read.
     features, truth, candidates : str, optional
         Names of the variables. By default they are found among the usual ones, whatever their case: ``data``,
@@ -65,6 +65,7 @@ def read_mat(
     -----
     Labels may be 0 and 1 or −1 and 1, dense or sparse. Features are rows × features.
     """
+    path = Path(path)
     variables = _load(path)
     chosen_features = _choose(path, variables, features, FEATURE_VARIABLES, "features")
     chosen_truth = _choose(path, variables, truth, TRUTH_VARIABLES, "truth")
@@ -186,13 +187,14 @@ def _text(value: Any) -> str:
     return "".join(str(part) for part in np.ravel(value))
 
 
-def write_mat(dataset: PartialDataset, path: Path, *, overwrite: bool = False) -> None:
+def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a compressed version 5 ``.mat`` file.
 
     Variables: ``data`` (rows × features, double, sparse stays sparse), ``target`` (labels × rows, where the
     truth is known), ``candidate_labels`` (labels × rows), ``label_names`` and ``feature_names`` (cells),
     ``name``, ``description``; and ``skpml_variables``, which lists them so that a file cut short is noticed.
     """
+    path = Path(path)
     variables: dict[str, Any] = {}
     if dataset.X is not None:
         as_double = dataset.X.astype(np.float64)
@@ -208,7 +210,9 @@ def write_mat(dataset: PartialDataset, path: Path, *, overwrite: bool = False) -
             variables[key] = text
     variables = {_OURS: " ".join(variables), **variables}
     with replacing(path, overwrite=overwrite) as (temporary,), temporary.open("wb") as file:
-        scipy.io.savemat(file, variables, do_compression=True)  # type: ignore[arg-type]
+        # Any: stubs of scipy know only paths, but an open file is taken too and keeps the name as it is.
+        savemat: Any = scipy.io.savemat
+        savemat(file, variables, do_compression=True)
 
 
 def _cells(names: tuple[str, ...]) -> Any:

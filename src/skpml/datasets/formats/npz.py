@@ -19,13 +19,16 @@ from skpml.datasets.validation import is_sparse
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
 
-def read_npz(path: Path, *, empty_rows: OnEmpty = "raise", empty_labels: OnEmpty = "raise") -> PartialDataset:
+def read_npz(
+    path: str | Path, *, empty_rows: OnEmpty = "raise", empty_labels: OnEmpty = "raise"
+) -> PartialDataset:
     """Read a ``.npz`` file.
 
     Keys: ``X`` (dense), or ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape`` (CSR), or neither for a set
     of labels only; ``Y_true`` and ``Y_candidate`` (at least one); ``label_names``, ``feature_names``,
     ``name`` and ``description`` where known. Pickled arrays are never loaded.
     """
+    path = Path(path)
     arrays = _read_arrays(path)
     if "Y_true" not in arrays and "Y_candidate" not in arrays:
         raise DatasetFormatError(
@@ -108,8 +111,9 @@ def _array_shape(archive: zipfile.ZipFile, key: str) -> tuple[int, int]:
         return rows, columns
 
 
-def write_npz(dataset: PartialDataset, path: Path, *, overwrite: bool = False) -> None:
+def write_npz(dataset: PartialDataset, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a ``.npz`` file for `read_npz`; ``Y_candidate`` is left out where it equals ``Y_true``."""
+    path = Path(path)
     arrays: dict[str, Any] = {}
     if dataset.truth is not None:
         arrays["Y_true"] = dataset.truth

@@ -27,7 +27,7 @@ from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
 
 
 def read_parquet(
-    path: Path,
+    path: str | Path,
     *,
     candidates: LabelSource = None,
     truth: LabelSource = None,
@@ -43,6 +43,7 @@ def read_parquet(
 
     A column of tags may hold text or lists of text.
     """
+    path = Path(path)
     parquet = require_extra("pyarrow.parquet", "reading Parquet files")
     with parsing(path, "Parquet"):
         table = parquet.read_table(path, page_checksum_verification=True)
@@ -134,13 +135,14 @@ def _flag_matrix(path: Path, table: Any, part: Flags) -> Any:
 
 def write_parquet(
     dataset: PartialDataset,
-    path: Path,
+    path: str | Path,
     *,
     style: TableStyle = "flags",
     separator: str = ";",
     overwrite: bool = False,
 ) -> None:
     """Write a ``.parquet`` file with checksums in its pages; columns and options are those of `write_csv`."""
+    path = Path(path)
     arrow = require_extra("pyarrow", "writing Parquet files")
     parquet = require_extra("pyarrow.parquet", "writing Parquet files")
     columns = table_columns(dataset, style, separator)
