@@ -142,6 +142,14 @@ def test_force_downloads_again_and_compares_with_the_first_time(openml):
     assert kept == [(Path(os.environ["SKPML_DATA"]) / name).read_bytes() for name in left_behind()]
 
 
+def test_a_set_of_another_name_is_refused(openml, monkeypatch):
+    openml.offer(DENSE)
+    monkeypatch.setitem(REGISTRY, "large", DatasetFacts("large", None, None, None, None, openml_id=77))
+    with pytest.raises(DatasetFormatError, match="is named 'tiny' at OpenML, not 'large'"):
+        fetch_dataset("large")
+    assert left_behind() == []
+
+
 def test_registered_checksum(openml, monkeypatch):
     openml.offer(DENSE)
     right = content_checksum(fetch_dataset("tiny"))

@@ -44,7 +44,7 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
     ConnectionError
         If the download fails.
     DatasetFormatError
-        If the download is not the expected data: its size or mean number of true labels is not the registered
+        If the download is not the expected data: its name at OpenML, its size or mean number of true labels is not the registered
         one, or its content has another checksum than the registered one, or than the one recorded at the
         first download. Nothing is written then.
     """
@@ -80,6 +80,10 @@ def _download(facts: DatasetFacts) -> PartialDataset:
         raise ConnectionError(f"could not download {facts.name!r} from OpenML: {exc}") from exc
     except Exception as exc:
         raise DatasetFormatError(source, f"OpenML's answer for {facts.name!r} cannot be read: {exc}") from exc
+    if str(bunch.details.get("name", "")).lower() != facts.name:
+        raise DatasetFormatError(
+            source, f"is named {bunch.details.get('name')!r} at OpenML, not {facts.name!r}"
+        )
     names = tuple(bunch.target_names)
     if not names:
         raise DatasetFormatError(source, "names no target columns, so there are no labels")
