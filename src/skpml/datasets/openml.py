@@ -44,9 +44,9 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
     ConnectionError
         If the download fails.
     DatasetFormatError
-        If the download is not the expected data: its name at OpenML, its size or mean number of true labels is not the registered
-        one, or its content has another checksum than the registered one, or than the one recorded at the
-        first download. Nothing is written then.
+        If the download is not the expected data: its name at OpenML, its size or its mean number of true labels is
+        not the registered one, or its content has another checksum than the registered one, or than the one recorded
+        at the first download. Nothing is written then.
     """
     facts = REGISTRY.get(name)
     if facts is None or facts.openml_id is None:
