@@ -89,6 +89,7 @@ def test_list(home):
     write_dataset(example(features=None, truth=None), home / "bare.npz")
     (home / "broken.npz").write_bytes(b"no")
     write_dataset(example(), home / "scene.npz")
+    write_dataset(example(), home / "digits.npz")
     entries = {entry.name: entry for entry in list_datasets()}
     assert [entry.name for entry in list_datasets()] == sorted(entries), "by name, each once"
     assert set(REGISTRY) <= set(entries)

@@ -72,7 +72,7 @@ def list_datasets(*, data_home: str | Path | None = None) -> list[DatasetEntry]:
     """List the registered data sets, present or absent, and any other ``.npz`` of the folder, by name."""
     files = present_files(data_home)
     entries = [_registered(facts, present=facts.name in files) for facts in (DIGITS, *REGISTRY.values())]
-    entries += [_found(name, path) for name, path in files.items() if name not in REGISTRY]
+    entries += [_found(name, path) for name, path in files.items() if name not in {DIGITS.name, *REGISTRY}]
     return sorted(entries, key=lambda entry: entry.name)
 
 
