@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
@@ -22,9 +22,7 @@ _ROWS_PER_CELL = 256
 _CELLS_SEARCHED = 16
 
 
-def neighbour_similarity(
-    X: ArrayLike, *, n_neighbors: int = 5, search: Search = "auto"
-) -> scipy.sparse.csr_array:
+def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto") -> scipy.sparse.csr_array:
     """Symmetric similarity of near neighbours, ``s_ij = exp(−‖x_i − x_j‖² / σ²)``.
 
     An entry is present where j is among the ``n_neighbors`` nearest rows of i, or i among those of j; there are no

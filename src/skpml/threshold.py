@@ -56,8 +56,7 @@ def automatic_threshold(
         candidate_scores = scores[is_candidate]
         sure = candidate_scores >= np.quantile(candidate_scores, 1 - _SURE_SHARE)
         positive = float(confidences[is_candidate][sure].mean())
-    if (
-        positive <= negative
-    ):  # no gap between the two to cut in: ask for as much as a sure candidate would have
+    if positive <= max(negative, 0.0):
+        # Nothing is believed: ask for as much as a sure candidate would have.
         positive = max(1.0, negative)
     return (negative + positive) / 2, negative

@@ -1,0 +1,33 @@
+"""Shared fixtures. Tests that need the real data sets look in SKPML_DATA and skip with a reason where it is unset."""
+
+import os
+from pathlib import Path
+
+# Before SciPy is imported: lets scikit-learn's own array API check run instead of being skipped.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    folder = os.environ.get("SKPML_DATA")
+    if not folder:
+        pytest.skip("SKPML_DATA is not set: the real data sets are not at hand")
+    return Path(folder)
+
+
+@pytest.fixture
+def partial_problem():
+    """A small problem with known truth: (X, candidates, truth), continuous features, no tied neighbours."""
+    from sklearn.datasets import make_multilabel_classification
+
+    from skpml.noise import top_up
+
+    rng = np.random.default_rng(0)
+    X, truth = make_multilabel_classification(
+        120, n_features=10, n_classes=6, n_labels=2, allow_unlabeled=False, random_state=0
+    )
+    X = X + 0.1 * rng.normal(size=X.shape)
+    return X, top_up(truth, 4, random_state=0), truth

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skpml.features import LinearMap, RangeScaler, RBFAnchors, default_n_anchors, resolve_feature_map
+
+
+@parametrize_with_checks([RangeScaler(), LinearMap(), LinearMap(intercept=True), RBFAnchors()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(50, 4)) * [1, 10, 0.1, 3] + [0, 5, 0, -2]
+
+
+class TestRangeScaler:
+    def test_is_min_max_to_plus_minus_one(self, X):
+        assert_allclose(RangeScaler().fit_transform(X), MinMaxScaler((-1, 1)).fit_transform(X), atol=1e-12)
+
+    def test_constant_feature_is_zero_even_when_it_moves_later(self, X):
+        X[:, 2] = 7
+        scaler = RangeScaler().fit(X)
+        assert_array_equal(scaler.transform(X)[:, 2], 0)
+        moved = X.copy()
+        moved[:, 2] = 100
+        assert_array_equal(scaler.transform(moved), scaler.transform(X))
+
+    def test_test_rows_are_not_clipped(self, X):
+        assert RangeScaler().fit(X).transform(10 * X).max() > 1
+
+    @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+    def test_sparse_equals_dense(self, X, layout):
+        X[X < 0] = 0
+        sparse = scipy.sparse.coo_array(X).asformat(layout)
+        assert_allclose(RangeScaler().fit_transform(sparse), RangeScaler().fit_transform(X), atol=1e-12)
+
+    def test_huge_range_does_not_overflow(self):
+        X = np.array([[-1.7e308], [1.7e308], [0.0]])
+        assert_allclose(RangeScaler().fit_transform(X).ravel(), [-1, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "anchors"),
+    [(1, 1), (999, 999), (1000, 500), (4500, 2250), (4999, 2500), (5000, 1667), (8999, 3000), (9000, 2250), (9390, 2348)]
+    + [(12_000, 3000), (10**6, 3000)],
+)
+def test_number_of_anchors(rows, anchors):
+    assert default_n_anchors(rows) == anchors
+
+
+class TestRBFAnchors:
+    def brute_force(self, X, anchors, test):
+        squared = [[((x - a) ** 2).sum() for a in anchors] for x in X]
+        sigma2 = np.mean(squared)
+        mean = np.exp(-np.array(squared) / (2 * sigma2)).mean(axis=0)
+        kernel = np.array([[np.exp(-((x - a) ** 2).sum() / (2 * sigma2)) for a in anchors] for x in test])
+        return np.hstack([kernel - mean, np.ones((len(test), 1))])
+
+    def test_against_brute_force(self, X):
+        map_ = RBFAnchors(n_anchors=20, random_state=0)
+        mapped = map_.fit_transform(X)
+        assert mapped.shape == (50, 21)
+        assert_allclose(mapped, self.brute_force(X, map_.anchors_, X), atol=1e-12)
+        test = np.random.default_rng(1).normal(size=(9, 4))
+        assert_allclose(map_.transform(test), self.brute_force(X, map_.anchors_, test), atol=1e-12)
+
+    def test_anchors_are_different_training_rows(self, X):
+        anchors = RBFAnchors(n_anchors=20, random_state=0).fit(X).anchors_
+        assert len({row.tobytes() for row in anchors} & {row.tobytes() for row in X}) == 20
+
+    def test_columns_are_centred(self, X):
+        mapped = RBFAnchors().fit_transform(X)
+        assert_allclose(mapped[:, :-1].mean(axis=0), 0, atol=1e-15)
+        assert_array_equal(mapped[:, -1], 1)
+
+    def test_all_rows_as_anchors_is_not_random(self, X):
+        assert_array_equal(
+            RBFAnchors(random_state=0).fit_transform(X), RBFAnchors(random_state=1).fit_transform(X)
+        )
+
+    def test_given_anchors_are_used(self, X):
+        assert_allclose(
+            RBFAnchors(anchors=X[:7]).fit_transform(X), self.brute_force(X, X[:7], X), atol=1e-12
+        )
+        with pytest.raises(ValueError, match=r"anchors must have shape \(any, 4\), got \(7, 3\)"):
+            RBFAnchors(anchors=X[:7, :3]).fit(X)
+
+    def test_fit_then_transform_is_fit_transform(self, X):
+        map_ = RBFAnchors(n_anchors=10, random_state=3)
+        assert_allclose(map_.fit(X).transform(X), map_.fit_transform(X), atol=1e-15)
+
+    def test_identical_rows_give_no_nan(self):
+        assert np.isfinite(RBFAnchors().fit_transform(np.ones((5, 2)))).all()
+
+    def test_no_anchor(self, X):
+        with pytest.raises(ValueError, match="n_anchors must be at least 1"):
+            RBFAnchors(n_anchors=0).fit(X)
+
+
+def test_linear_map_is_the_features(X):
+    assert_array_equal(LinearMap().fit_transform(X), X)
+    assert_array_equal(LinearMap(intercept=True).fit_transform(X), np.hstack([X, np.ones((50, 1))]))
+
+
+def test_resolve(X):
+    assert isinstance(resolve_feature_map("rbf", n_anchors=3, random_state=0), RBFAnchors)
+    assert isinstance(resolve_feature_map("linear", n_anchors=None, random_state=0), LinearMap)
+    given = PolynomialFeatures(2)
+    resolved = resolve_feature_map(given, n_anchors=None, random_state=0)
+    assert isinstance(resolved, PolynomialFeatures)
+    assert resolved is not given
+    for wrong in ("RBF", None, 3):
+        with pytest.raises(ValueError, match=r'must be "rbf", "linear" or a scikit-learn transformer'):
+            resolve_feature_map(wrong, n_anchors=None, random_state=0)

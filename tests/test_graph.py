@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skpml.graph import check_similarity, neighbour_similarity
+
+
+def test_a_line_of_points_by_hand():
+    """Points 0, 1, 3 with one neighbour: 0↔1, and 3→1 because 1 is nearest to 3; σ = mean(1, 1, 2) = 4/3."""
+    S = neighbour_similarity(np.array([[0.0], [1.0], [3.0]]), n_neighbors=1).toarray()
+    near, far = np.exp(-((3 / 4) ** 2)), np.exp(-((2 * 3 / 4) ** 2))
+    assert_allclose(S, [[0, near, 0], [near, 0, far], [0, far, 0]])
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_symmetric_without_self_loops(d):
+    X = np.random.default_rng(0).normal(size=(80, d))
+    S = neighbour_similarity(X)
+    assert_allclose(S.toarray(), S.toarray().T)
+    assert_array_equal(S.diagonal(), 0)
+    assert ((S != 0).sum(axis=1) >= 5).all()
+    assert S.data.max() <= 1
+
+
+def test_scale_and_shift_change_nothing():
+    X = np.random.default_rng(0).normal(size=(80, 4))
+    assert_allclose(neighbour_similarity(10 * X + 3).toarray(), neighbour_similarity(X).toarray(), atol=1e-10)
+
+
+def test_duplicates_everywhere_give_similarity_one():
+    X = np.repeat(np.eye(3), 8, axis=0)
+    S = neighbour_similarity(X, n_neighbors=3)
+    assert_array_equal(S.data, 1)
+    assert_array_equal(S.diagonal(), 0)
+
+
+def test_rows_permute():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    order = np.random.default_rng(1).permutation(60)
+    assert_allclose(
+        neighbour_similarity(X[order]).toarray(), neighbour_similarity(X).toarray()[np.ix_(order, order)], atol=1e-12
+    )
+
+
+def test_single_precision_stays():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    assert neighbour_similarity(X).dtype == np.float32
+
+
+class TestCells:
+    def test_finds_nearly_all_neighbours(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(6000, 4)) @ rng.normal(size=(4, 12)) + 0.05 * rng.normal(size=(6000, 12))
+        exact = neighbour_similarity(X, search="exact") != 0
+        found = neighbour_similarity(X, search="cells") != 0
+        assert exact.multiply(found).sum() > 0.97 * exact.sum()
+        assert_array_equal(found.diagonal(), False)
+
+    def test_one_cell_is_exact(self):
+        X = np.random.default_rng(0).normal(size=(200, 7))
+        assert_allclose(
+            neighbour_similarity(X, search="cells").toarray(),
+            neighbour_similarity(X, search="exact").toarray(),
+            atol=1e-10,
+        )
+
+    def test_all_in_one_cell_and_duplicates(self):
+        """1000 copies of one row share a cell; the others are pulled in only as far as they are needed."""
+        X = np.vstack([np.zeros((1000, 2)), np.random.default_rng(0).normal(size=(50, 2)) + 9])
+        S = neighbour_similarity(X, search="cells")
+        assert_array_equal(S.diagonal(), 0)
+        assert np.isfinite(S.data).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_neighbors": 9}, "n_neighbors=9 needs at least 10 rows, but X has n_samples = 8"),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+        ({"search": "tree"}, "search must be"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        neighbour_similarity(np.random.default_rng(0).normal(size=(8, 2)), **options)
+
+
+class TestPrecomputed:
+    def test_accepts_every_sparse_format(self):
+        S = neighbour_similarity(np.random.default_rng(0).normal(size=(20, 3)))
+        for layout in ("csr", "csc", "coo", "lil", "dok"):
+            assert_allclose(check_similarity(S.asformat(layout), 20).toarray(), S.toarray())
+
+    @pytest.mark.parametrize(
+        ("graph", "error", "message"),
+        [
+            (np.eye(3), TypeError, "must be a scipy sparse matrix"),
+            (scipy.sparse.eye_array(4), ValueError, r"graph has shape \(4, 4\), but X has 3 rows"),
+            (scipy.sparse.csr_array(np.diag([1, np.nan, 1])), ValueError, "NaN or infinity"),
+            (scipy.sparse.csr_array(np.diag([1, -1.0, 1])), ValueError, "negative"),
+            (
+                scipy.sparse.csr_array([[0, 1.0, 0], [1, 0, 0], [0, 0.5, 0]]),
+                ValueError,
+                r"entries \((1, 2|2, 1)\) and \((1, 2|2, 1)\) differ",
+            ),
+        ],
+    )
+    def test_refuses(self, graph, error, message):
+        with pytest.raises(error, match=message):
+            check_similarity(graph, 3)

@@ -1,0 +1,125 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from numpy.testing import assert_array_equal
+
+from skpml.labels import check_indicator, check_occupied, encode_labels
+
+MATRIX = np.array([[1, 0, 1], [0, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        MATRIX,
+        MATRIX.astype(float),
+        MATRIX.astype(bool),
+        MATRIX.tolist(),
+        list(MATRIX),
+        MATRIX.astype(object),
+        *(scipy.sparse.coo_array(MATRIX).asformat(layout) for layout in ("csr", "csc", "coo", "lil", "dok")),
+    ],
+)
+def test_every_form_of_matrix(y):
+    encoded = encode_labels(y)
+    assert encoded.layout == "indicator"
+    assert encoded.candidates.dtype == np.uint8
+    assert_array_equal(encoded.candidates, MATRIX)
+    assert_array_equal(encoded.classes, [0, 1, 2])
+
+
+def test_data_frame_keeps_its_names():
+    encoded = encode_labels(pd.DataFrame(MATRIX, columns=["sea", "lake", "tree"]))
+    assert_array_equal(encoded.candidates, MATRIX)
+    assert_array_equal(encoded.classes, ["sea", "lake", "tree"])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [{"a", "c"}, {"b", "c"}],
+        [["a", "c"], ["b", "c"]],
+        [("a", "c"), ("c", "b", "b")],
+        [frozenset("ac"), ["b", "c"]],
+        pd.Series([["a", "c"], ["b", "c"]]),
+        np.array([{"a", "c"}, {"b", "c"}], dtype=object),
+    ],
+)
+def test_label_sets(y):
+    encoded = encode_labels(y)
+    assert_array_equal(encoded.candidates, MATRIX)
+    assert_array_equal(encoded.classes, ["a", "b", "c"])
+
+
+def test_label_sets_of_numbers_and_empty_sets():
+    encoded = encode_labels([{3, 7}, set(), {7}])
+    assert_array_equal(encoded.candidates, [[1, 1], [0, 0], [0, 1]])
+    assert_array_equal(encoded.classes, [3, 7])
+
+
+@pytest.mark.parametrize("y", [["b", "a", "b"], np.array([5, 2, 5]), pd.Series([5, 2, 5]), [True, False, True]])
+def test_one_class_a_row(y):
+    encoded = encode_labels(y)
+    assert encoded.layout == "classes"
+    assert_array_equal(encoded.candidates, [[0, 1], [1, 0], [0, 1]])
+
+
+def test_single_column_of_zeros_and_ones_is_one_label():
+    encoded = encode_labels([[1], [0]])
+    assert encoded.layout == "indicator"
+    assert encoded.candidates.shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([[0, 1], [2, 0]], "row 1, label 0 is 2"),
+        ([[0, 1], [0, -1]], r"row 1, label 1 is -1 .*y > 0 where -1"),
+        ([[0.0, 0.5]], r"row 0, label 1 is 0.5"),
+        ([[0.0, np.nan]], "row 0, label 1 is nan.*missing value"),
+        (scipy.sparse.csr_array([[0, 3]]), "row 0, label 1 is 3"),
+        (pd.DataFrame({"sea": [1], "lake": [4]}), "row 0, label 'lake' is 4"),
+        (pd.DataFrame({"sea": [1], "lake": ["yes"]}), "row 0, label 'lake' is 'yes'"),
+        ([[0, 1], [1]], "rows of different lengths"),
+        ([{"a"}, "b"], "Row 1 of y is 'b'"),
+        ([{"a", 1}], "different types"),
+        (np.zeros((2, 2, 2)), r"got shape \(2, 2, 2\)"),
+        ([1.5, 2.5], "Unknown label type"),
+        ([1.0, np.nan], "NaN or infinity in row 1"),
+        (None, "requires y"),
+    ],
+)
+def test_errors_name_the_place(y, message):
+    with pytest.raises(ValueError, match=message):
+        encode_labels(y)
+
+
+def test_duplicate_entries_of_a_sparse_matrix_are_summed_before_the_check():
+    twice = scipy.sparse.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2))
+    with pytest.raises(ValueError, match="row 0, label 1 is 2"):
+        check_indicator(twice, "y")
+
+
+class TestOccupied:
+    candidates = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 0]], np.uint8)
+    classes = np.array(["sea", "lake", "tree"])
+
+    def check(self, **policies):
+        check_occupied(self.candidates, self.classes, **policies)
+
+    def test_rows(self):
+        with pytest.raises(ValueError, match=r"1 of 3 rows .*row 1\).*empty_rows=\"warn\""):
+            self.check(empty_rows="error", empty_labels="ignore")
+        with pytest.warns(UserWarning, match=r"1 of 3 rows"):
+            self.check(empty_rows="warn", empty_labels="ignore")
+
+    def test_labels(self):
+        with pytest.raises(ValueError, match=r"1 of 3 labels .*\(tree\).*empty_labels=\"warn\""):
+            self.check(empty_rows="ignore", empty_labels="error")
+        with pytest.warns(UserWarning, match=r"\(tree\)"):
+            self.check(empty_rows="ignore", empty_labels="warn")
+
+    def test_unknown_policy(self):
+        with pytest.raises(ValueError, match='empty_rows must be "error", "warn" or "ignore"'):
+            self.check(empty_rows="drop", empty_labels="ignore")

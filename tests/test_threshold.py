@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from skpml.threshold import automatic_threshold, half_sample_mode
+
+
+def test_mode_of_a_skewed_sample():
+    values = np.random.default_rng(0).gamma(3.0, size=20_000)
+    assert half_sample_mode(values) == pytest.approx(2.0, abs=0.35)
+
+
+def test_mode_ignores_order_and_follows_shift_and_scale():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=501)
+    mode = half_sample_mode(values)
+    assert half_sample_mode(rng.permutation(values)) == mode
+    assert half_sample_mode(3 * values + 2) == pytest.approx(3 * mode + 2)
+
+
+@pytest.mark.parametrize("values", [[4.0], [1.0, 2.0], [1.0, 2.0, 6.0]])
+def test_mode_of_few_values_is_their_mean(values):
+    assert half_sample_mode(np.array(values)) == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.5, 0.8])
+def test_cut_is_half_way_between_the_noise_and_one(rate):
+    """Scores η + (1 − η)ρ with η near 0 or 1: the cut belongs at (1 + ρ)/2, the negative level at ρ."""
+    rng = np.random.default_rng(0)
+    truth = rng.random((2000, 6)) < 0.25
+    candidates = truth | (rng.random(truth.shape) < rate)
+    scores = np.where(truth, 1.0, rate) + 0.05 * rng.normal(size=truth.shape)
+    cut, negative = automatic_threshold(scores, candidates)
+    assert negative == pytest.approx(rate, abs=0.03)
+    assert cut == pytest.approx((1 + rate) / 2, abs=0.03)
+
+
+def test_shrunken_confidences_lower_the_cut():
+    rng = np.random.default_rng(0)
+    truth = rng.random((2000, 6)) < 0.3
+    candidates = truth | (rng.random(truth.shape) < 0.3)
+    confidences = 0.6 * candidates
+    scores = np.where(truth, 0.6, 0.18) + 0.02 * rng.normal(size=truth.shape)
+    cut, negative = automatic_threshold(scores, candidates, confidences)
+    assert cut == pytest.approx((0.6 + 0.18) / 2, abs=0.02)
+    assert negative == pytest.approx(0.18, abs=0.02)
+
+
+def test_emptied_confidences_predict_nothing():
+    scores = np.random.default_rng(0).normal(scale=0.01, size=(100, 3))
+    cut, _ = automatic_threshold(scores, np.ones((100, 3)), np.zeros((100, 3)))
+    assert cut > scores.max()
