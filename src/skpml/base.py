@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -22,6 +23,31 @@ _DTYPES = (np.float64, np.float32)
 # Steepness of the map from scores to [0, 1]: a score at the level of clear negatives maps to 0.018, its mirror
 # image above the threshold to 0.982.
 _STEEPNESS = 8.0
+
+
+def check_finite(X: Any, names: NDArray[Any] | None = None) -> None:
+    """Refuse NaN and infinity in dense or CSR features, naming the first place."""
+    values = X.data if issparse(X) else X
+    # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if issparse(X):
+        place = int(np.flatnonzero(bad)[0])
+        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+        value = values[place]
+    else:
+        row, column = (int(index) for index in np.argwhere(bad)[0])
+        value = values[row, column]
+    kind = "NaN" if np.isnan(value) else "infinity"
+    label = column if names is None else repr(str(names[column]))
+    raise ValueError(
+        f"Input X contains {kind} in row {row}, column {label}. Fill in or leave out missing values first, "
+        f"for example with sklearn.impute.SimpleImputer in a pipeline."
+    )
 
 
 class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -68,7 +94,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         self._check_threshold()
         labels = encode_labels(y)
-        X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES)
+        X = self._validate_features(X, reset=True)
         if X.shape[0] != labels.candidates.shape[0]:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
@@ -90,6 +116,11 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._set_threshold(X, labels.candidates)
         return self
 
+    def _validate_features(self, X: Any, *, reset: bool) -> Any:
+        X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES, reset=reset, ensure_all_finite=False)
+        check_finite(X, getattr(self, "feature_names_in_", None))
+        return X
+
     def _check_threshold(self) -> None:
         given = self.threshold
         if given != "auto" and (
@@ -107,8 +138,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES, reset=False)
-        return self._scores(X)
+        return self._scores(self._validate_features(X, reset=False))
 
     @property
     def _is_binary(self) -> bool:

@@ -32,7 +32,7 @@ class PMLMA(BasePMLClassifier):
 
     Parameters
     ----------
-    lam, alpha, beta, gamma : float
+    lam, alpha, beta, gamma : float, default=1, 0.01, 0.01, 1
         Weights λ (low rank), α (local alignment), β (prototypes), γ (size of the classifier), each at least 0.
     n_neighbors : int, default=5
         Neighbours of a row in the similarity graph.
@@ -105,9 +105,9 @@ class PMLMA(BasePMLClassifier):
     def __init__(
         self,
         *,
-        lam: float = 10.0,
-        alpha: float = 1e-3,
-        beta: float = 1e-3,
+        lam: float = 1.0,
+        alpha: float = 1e-2,
+        beta: float = 1e-2,
         gamma: float = 1.0,
         n_neighbors: int = 5,
         subspace_dim: int | None = None,

@@ -36,9 +36,9 @@ HISTORY = (*TERMS, "objective", "basis_drift")
 class Weights:
     """Weights of the objective: low rank λ, local alignment α, prototypes β, classifier size γ."""
 
-    lam: float = 10.0
-    alpha: float = 1e-3
-    beta: float = 1e-3
+    lam: float = 1.0
+    alpha: float = 1e-2
+    beta: float = 1e-2
     gamma: float = 1.0
 
 
