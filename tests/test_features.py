@@ -46,8 +46,19 @@ class TestRangeScaler:
 
 @pytest.mark.parametrize(
     ("rows", "anchors"),
-    [(1, 1), (999, 999), (1000, 500), (4500, 2250), (4999, 2500), (5000, 1667), (8999, 3000), (9000, 2250), (9390, 2348)]
-    + [(12_000, 3000), (10**6, 3000)],
+    [
+        (1, 1),
+        (999, 999),
+        (1000, 500),
+        (4500, 2250),
+        (4999, 2500),
+        (5000, 1667),
+        (8999, 3000),
+        (9000, 2250),
+        (9390, 2348),
+        (12_000, 3000),
+        (10**6, 3000),
+    ],
 )
 def test_number_of_anchors(rows, anchors):
     assert default_n_anchors(rows) == anchors
@@ -84,9 +95,7 @@ class TestRBFAnchors:
         )
 
     def test_given_anchors_are_used(self, X):
-        assert_allclose(
-            RBFAnchors(anchors=X[:7]).fit_transform(X), self.brute_force(X, X[:7], X), atol=1e-12
-        )
+        assert_allclose(RBFAnchors(anchors=X[:7]).fit_transform(X), self.brute_force(X, X[:7], X), atol=1e-12)
         with pytest.raises(ValueError, match=r"anchors must have shape \(any, 4\), got \(7, 3\)"):
             RBFAnchors(anchors=X[:7, :3]).fit(X)
 

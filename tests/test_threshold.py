@@ -45,6 +45,16 @@ def test_shrunken_confidences_lower_the_cut():
     assert negative == pytest.approx(0.18, abs=0.02)
 
 
+def test_positive_level_is_that_of_the_quarter_with_the_highest_scores():
+    """Eight candidates, two of them in the top quarter with confidences 0.9 and 0.7; the negatives sit at 0.1."""
+    scores = np.array([[0.8, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.2] + 24 * [0.1]])
+    candidates = np.array([8 * [1] + 24 * [0]])
+    confidences = np.array([[0.9, 0.7, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2] + 24 * [0.0]])
+    cut, negative = automatic_threshold(scores, candidates, confidences)
+    assert negative == pytest.approx(0.1)
+    assert cut == pytest.approx((0.1 + 0.8) / 2)
+
+
 def test_emptied_confidences_predict_nothing():
     scores = np.random.default_rng(0).normal(scale=0.01, size=(100, 3))
     cut, _ = automatic_threshold(scores, np.ones((100, 3)), np.zeros((100, 3)))

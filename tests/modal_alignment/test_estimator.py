@@ -117,7 +117,9 @@ def permuted(rng, *sizes):
     return [rng.permutation(size) for size in sizes]
 
 
-@pytest.mark.parametrize("options", [{}, {"basis": "orthogonal"}, {"feature_map": "linear", "subspace_dim": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"basis": "orthogonal"}, {"feature_map": "linear", "subspace_dim": 3}]
+)
 def test_permutations_permute_the_output(partial_problem, options):
     X, candidates, _ = partial_problem
     rows, features, labels = permuted(np.random.default_rng(0), 120, 10, 6)
@@ -178,7 +180,9 @@ def test_precomputed_graph(partial_problem):
     assert_allclose(PMLMA(alpha=0.1, graph=0 * graph).fit(X, candidates).coef_, none.coef_, atol=1e-12)
 
 
-@pytest.mark.parametrize("feature_map", ["linear", Nystroem(n_components=20, random_state=0), StandardScaler()])
+@pytest.mark.parametrize(
+    "feature_map", ["linear", Nystroem(n_components=20, random_state=0), StandardScaler()]
+)
 def test_feature_maps(partial_problem, feature_map):
     X, candidates, _ = partial_problem
     model = PMLMA(feature_map=feature_map).fit(X, candidates)
@@ -215,7 +219,9 @@ def test_callback_and_convergence_warning(partial_problem):
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        PMLMA(callback=lambda iteration, losses: seen.append(iteration) or iteration == 2, tol=0).fit(X, candidates)
+        PMLMA(callback=lambda iteration, losses: seen.append(iteration) or iteration == 2, tol=0).fit(
+            X, candidates
+        )
     assert seen == [1, 2]
     with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=2"):
         PMLMA(max_iter=2, tol=0).fit(X, candidates)
@@ -295,6 +301,18 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"row 17, column 3"):
             model.predict(X)
 
+    def test_not_finite_feature_at_the_start_of_a_sparse_row(self, partial_problem):
+        X, candidates, _ = partial_problem
+        X[17, 0] = np.nan
+        with pytest.raises(ValueError, match=r"row 17, column 0"):
+            PMLMA().fit(scipy.sparse.csr_array(X), candidates)
+
+    def test_large_but_finite_features_are_accepted(self, partial_problem):
+        """The sum of the features overflows, no feature does."""
+        X, candidates, _ = partial_problem
+        X[:, 0] = np.linspace(1e308, 1.7e308, 120)
+        assert np.isfinite(PMLMA().fit(X, candidates).coef_).all()
+
     def test_not_finite_features_name_the_column(self, partial_problem):
         X, candidates, _ = partial_problem
         X[5, 1] = np.nan
@@ -326,6 +344,8 @@ class TestBadInput:
             PMLMA().fit(X[:1], candidates[:1])
         with pytest.raises(ValueError, match=r"n_neighbors=5 needs at least 6 rows, but X has n_samples = 4"):
             PMLMA(empty_labels="ignore").fit(X[:4], candidates[:4])
+        without_graph = PMLMA(alpha=0, empty_labels="ignore").fit(X[:4], candidates[:4])
+        assert np.isfinite(without_graph.coef_).all()
 
     def test_all_features_constant(self):
         with pytest.raises(ValueError, match="Every feature of X is constant"):

@@ -68,6 +68,4 @@ def test_decompositions(asarray):
     _, Y, _ = problem()
     ours, theirs = low_rank_orthogonal(Y, lam=3.0), low_rank_orthogonal(asarray(Y), lam=3.0)
     assert_allclose(np.asarray(theirs.pseudo_labels), ours.pseudo_labels, atol=1e-10)
-    assert_allclose(
-        np.asarray(low_rank_sparse(asarray(Y)).low_rank), low_rank_sparse(Y).low_rank, atol=1e-8
-    )
+    assert_allclose(np.asarray(low_rank_sparse(asarray(Y)).low_rank), low_rank_sparse(Y).low_rank, atol=1e-8)

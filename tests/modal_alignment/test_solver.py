@@ -56,7 +56,9 @@ def test_agrees_with_the_slow_reference(prototypes, basis, m):
     assert_allclose(fast.prototypes, slow["V"], atol=1e-9)
     for term in TERMS:
         assert_allclose(fast.history[term], [losses[term] for losses in slow["history"]], rtol=1e-9)
-    assert_allclose(fast.history["objective"], [sum(losses.values()) for losses in slow["history"]], rtol=1e-9)
+    assert_allclose(
+        fast.history["objective"], [sum(losses.values()) for losses in slow["history"]], rtol=1e-9
+    )
 
 
 def test_neighbour_graph_of_the_reference_is_the_same():

@@ -146,7 +146,9 @@ def test_lipschitz_constant_bounds_the_gradient(state):
     for _ in range(200):
         step = rng.normal(size=here.shape)
         step -= step.mean(axis=1, keepdims=True)
-        ratios.append(np.linalg.norm(gradient({**state, "R": state["R"] + step}) - here) / np.linalg.norm(step))
+        ratios.append(
+            np.linalg.norm(gradient({**state, "R": state["R"] + step}) - here) / np.linalg.norm(step)
+        )
     assert max(ratios) <= L
     assert max(ratios) > L / 10
 
