@@ -39,7 +39,9 @@ def test_rows_permute():
     X = np.random.default_rng(0).normal(size=(60, 3))
     order = np.random.default_rng(1).permutation(60)
     assert_allclose(
-        neighbour_similarity(X[order]).toarray(), neighbour_similarity(X).toarray()[np.ix_(order, order)], atol=1e-12
+        neighbour_similarity(X[order]).toarray(),
+        neighbour_similarity(X).toarray()[np.ix_(order, order)],
+        atol=1e-12,
     )
 
 

@@ -48,7 +48,9 @@ def test_singular_value_threshold_limits():
 @settings(deadline=None)
 @given(matrices)
 def test_nuclear_norm(Z):
-    assert linalg.nuclear_norm(Z) == pytest.approx(np.linalg.svd(Z, compute_uv=False).sum(), rel=1e-5, abs=1e-5)
+    assert linalg.nuclear_norm(Z) == pytest.approx(
+        np.linalg.svd(Z, compute_uv=False).sum(), rel=1e-5, abs=1e-5
+    )
 
 
 def test_polar_factor_is_the_nearest_orthonormal_matrix():

@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from skpml.labels import check_occupied, encode_labels
+from skpml.labels import encode_labels
 from skpml.threshold import automatic_threshold
+from skpml.validation import check_finite, check_occupied
 
 __all__ = ["BasePMLClassifier"]
 
@@ -23,31 +23,6 @@ _DTYPES = (np.float64, np.float32)
 # Steepness of the map from scores to [0, 1]: a score at the level of clear negatives maps to 0.018, its mirror
 # image above the threshold to 0.982.
 _STEEPNESS = 8.0
-
-
-def check_finite(X: Any, names: NDArray[Any] | None = None) -> None:
-    """Refuse NaN and infinity in dense or CSR features, naming the first place."""
-    values = X.data if issparse(X) else X
-    # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(values, dtype=np.float64)):
-            return
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return
-    if issparse(X):
-        place = int(np.flatnonzero(bad)[0])
-        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
-        value = values[place]
-    else:
-        row, column = (int(index) for index in np.argwhere(bad)[0])
-        value = values[row, column]
-    kind = "NaN" if np.isnan(value) else "infinity"
-    label = column if names is None else repr(str(names[column]))
-    raise ValueError(
-        f"Input X contains {kind} in row {row}, column {label}. Fill in or leave out missing values first, "
-        f"for example with sklearn.impute.SimpleImputer in a pipeline."
-    )
 
 
 class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):

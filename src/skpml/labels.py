@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-__all__ = ["EncodedLabels", "check_indicator", "check_occupied", "encode_labels"]
+from skpml.validation import check_indicator
+
+__all__ = ["EncodedLabels", "encode_labels"]
 
 Layout = Literal["indicator", "classes"]
 
@@ -130,83 +131,3 @@ def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
 
 def _is_binary(values: NDArray[Any]) -> bool:
     return bool(values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all())
-
-
-def check_indicator(matrix: Any, name: str) -> NDArray[np.uint8]:
-    """A two-dimensional 0/1 matrix as dense ``uint8``; anything else is an error that names the first bad place."""
-    if scipy.sparse.issparse(matrix):
-        matrix = scipy.sparse.csr_array(matrix)
-        if matrix.has_canonical_format is False:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        matrix = matrix.toarray()
-    columns = getattr(matrix, "columns", None)
-    values = np.asarray(matrix)
-    if values.ndim != 2:
-        raise ValueError(f"{name} should be a 2d matrix of 0 and 1, got shape {values.shape}.")
-    if values.dtype.kind == "O":
-        try:
-            values = values.astype(float)
-        except (TypeError, ValueError):
-            values = _first_non_number(values, name, columns)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} should hold 0 and 1, but its values are of type {values.dtype}.")
-    bad = (values != 0) & (values != 1)
-    if bad.any():
-        row, column = (int(index) for index in np.argwhere(bad)[0])
-        value = values[row, column]
-        label = column if columns is None else repr(columns[column])
-        hint = (
-            "NaN means a missing value"
-            if value != value
-            else f"write a candidate as 1, anything else as 0 ({name} > 0 where -1 means absent)"
-        )
-        raise ValueError(
-            f"Unknown label type: {name} should hold only 0 and 1, but row {row}, label {label} is {value} "
-            f"(NaN, infinity and other numbers are not candidates); {hint}."
-        )
-    return values.astype(np.uint8)
-
-
-def _first_non_number(values: NDArray[Any], name: str, columns: Any) -> NDArray[Any]:
-    for (row, column), value in np.ndenumerate(values):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            label = column if columns is None else repr(columns[column])
-            raise ValueError(
-                f"{name} should hold only 0 and 1, but row {row}, label {label} is {value!r}."
-            ) from None
-    return values
-
-
-def check_occupied(
-    candidates: NDArray[np.uint8], classes: NDArray[Any], *, empty_rows: str, empty_labels: str
-) -> None:
-    """Apply the policies ("error", "warn", "ignore") for rows without candidates and labels that no row has."""
-    rows = np.flatnonzero(candidates.sum(axis=1) == 0)
-    if rows.size:
-        _report(
-            empty_rows,
-            f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
-            "Such a row counts as certainly having none of the labels; leave it out if it was never labelled.",
-            "empty_rows",
-        )
-    labels = np.flatnonzero(candidates.sum(axis=0) == 0)
-    if labels.size:
-        names = ", ".join(str(name) for name in classes[labels][:5]) + (", …" if labels.size > 5 else "")
-        _report(
-            empty_labels,
-            f"{labels.size} of {candidates.shape[1]} labels are nobody's candidate ({names}). "
-            "Nothing can be learnt about such a label; leave it out.",
-            "empty_labels",
-        )
-
-
-def _report(policy: str, message: str, parameter: str) -> None:
-    if policy == "error":
-        raise ValueError(f'{message} To go on all the same, set {parameter}="warn".')
-    if policy == "warn":
-        warnings.warn(message, UserWarning, stacklevel=5)
-    elif policy != "ignore":
-        raise ValueError(f'{parameter} must be "error", "warn" or "ignore", got {policy!r}.')

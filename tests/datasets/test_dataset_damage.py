@@ -130,7 +130,7 @@ Y = np.eye(2, dtype=np.uint8)
             "not a readable npz file",
         ),
         ({"Y_true": Y, "X": np.array([{}, {}])}, "not a readable npz file"),
-        ({"Y_true": Y, "X": np.array([[1.0], [np.nan]])}, "X has nan in row 1, column 0"),
+        ({"Y_true": Y, "X": np.array([[1.0], [np.nan]])}, "X contains NaN in row 1, column 0"),
         ({"Y_true": Y, "Y_candidate": 1 - Y}, "every true label must be a candidate: row 0"),
         ({"Y_true": Y, "label_names": np.array([["a", "b"]])}, "label_names must be a one-dimensional array"),
         ({"Y_true": Y, "label_names": np.array(["a"])}, "label_names has 1 names for 2 columns"),

@@ -178,7 +178,7 @@ def test_registered_checksum(openml, monkeypatch):
             DENSE.replace("FALSE,TRUE}", "FALSE,TRUE,MAYBE}").replace("0,u,FALSE", "0,u,MAYBE"),
             "'p' is 'MAYBE' in row 2",
         ),
-        (DENSE.replace("1.5", "?"), "X has nan in row 0, column 0 .'a'."),
+        (DENSE.replace("1.5", "?"), "X contains NaN in row 0, column 0 .'a'."),
         (DENSE.replace("1.5", "x"), "OpenML's answer for 'tiny' cannot be read"),
         (DENSE.replace(" p ", " r ").replace(" q ", " s "), "names no target columns"),
     ],

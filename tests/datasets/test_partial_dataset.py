@@ -67,23 +67,23 @@ def test_sparse_features_become_canonical_csr():
     [
         (
             {"candidates": [[1, 2], [0, 1], [1, 0]]},
-            "candidates may hold only 0 and 1: found 2 in row 0, column 1",
+            "candidates should hold only 0 and 1, but row 0, label 1 is 2",
         ),
-        ({"candidates": [[1, -1], [0, 1], [1, 0]]}, "found -1 in row 0, column 1"),
-        ({"candidates": [[1, np.nan], [0, 1], [1, 0]]}, "found nan in row 0, column 1"),
-        ({"candidates": [["1", "0"]] * 3}, "must hold numbers"),
-        ({"candidates": [1, 0, 1]}, "matrix of rows × labels, got 1 dim"),
+        ({"candidates": [[1, -1], [0, 1], [1, 0]]}, "row 0, label 1 is -1"),
+        ({"candidates": [[1, np.nan], [0, 1], [1, 0]]}, "row 0, label 1 is nan"),
+        ({"candidates": [["1", "0"]] * 3}, "should hold 0 and 1, but its values are of type"),
+        ({"candidates": [1, 0, 1]}, "2d matrix of 0 and 1, got shape"),
         ({"candidates": np.zeros((3, 0))}, "at least one label"),
         ({"candidates": np.zeros((0, 2)), "X": np.zeros((0, 2))}, "at least one row"),
         ({"X": X[:2]}, "X has 2 rows and candidates has 3"),
         ({"X": X.ravel()}, "matrix of rows × features"),
         ({"X": [["a", "b"]] * 3}, "X must hold numbers"),
-        ({"X": np.where(X == 3, np.nan, X)}, r"X has nan in row 1, column 1: fill in"),
+        ({"X": np.where(X == 3, np.nan, X)}, r"X contains NaN in row 1, column 1. Fill in"),
         (
             {"X": np.where(X == 4, np.inf, X), "feature_names": ("u", "v")},
-            r"X has inf in row 2, column 0 \('u'\)",
+            r"X contains infinity in row 2, column 0 \('u'\)",
         ),
-        ({"X": sp.csr_array(np.where(X == 3, np.nan, X))}, r"X has nan in row 1, column 1"),
+        ({"X": sp.csr_array(np.where(X == 3, np.nan, X))}, r"X contains NaN in row 1, column 1"),
         ({"truth": CANDIDATES[:2]}, r"truth has shape \(2, 2\) and candidates \(3, 2\)"),
         (
             {"truth": [[1, 0], [1, 1], [0, 0]]},
@@ -94,7 +94,7 @@ def test_sparse_features_become_canonical_csr():
         ({"label_names": ("a", "a")}, "distinct, found more than once: a"),
         ({"feature_names": ("u",)}, "feature_names has 1 names for 2 columns"),
         ({"X": None, "feature_names": ("u",)}, "feature_names given without X"),
-        ({"empty_rows": "maybe"}, "empty_rows must be one of"),
+        ({"empty_rows": "maybe"}, 'empty_rows must be "error", "warn" or "ignore"'),
     ],
 )
 def test_what_is_wrong_is_named(parts, message):
@@ -105,9 +105,11 @@ def test_what_is_wrong_is_named(parts, message):
 
 def test_empty_rows_and_labels_need_leave_where_truth_is_unknown():
     candidates = [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
-    with pytest.raises(ValueError, match=r'1 row\(s\) have no candidate label: row 1\. .*empty_rows="warn"'):
+    with pytest.raises(
+        ValueError, match=r'1 of 3 rows have no candidate label \(first: row 1\)\. .*empty_rows="warn"'
+    ):
         PartialDataset(X, candidates, empty_labels="ignore")
-    with pytest.raises(ValueError, match=r"1 label\(s\) are nobody's candidate: 'label_1'"):
+    with pytest.raises(ValueError, match=r"1 of 3 labels are nobody's candidate \(label_1\)"):
         PartialDataset(X, candidates, empty_rows="ignore")
     with pytest.warns(UserWarning, match="row 1"), pytest.warns(UserWarning, match="label_1"):
         PartialDataset(X, candidates, empty_rows="warn", empty_labels="warn")

@@ -96,11 +96,11 @@ def test_labels_alone_need_the_layout(tmp_path):
         ({"data": X, "target": TRUTH[:5]}, "'target' is 5×3, but the features have 6 rows"),
         (
             {"data": X, "target": TRUTH * 2},
-            "variable 'target' may hold only -1, 0 and 1: found 2 in row 0, column 0",
+            "variable 'target' should hold only -1, 0 and 1, but row 0, label 0 is 2",
         ),
         ({"data": X, "target": "text"}, "variable 'target' must be a matrix of numbers"),
         ({"data": X, "target": {"a": 1}}, "variable 'target' must be a matrix of numbers"),
-        ({"data": np.where(X == 3, np.nan, X), "target": TRUTH}, "X has nan in row 1, column 1"),
+        ({"data": np.where(X == 3, np.nan, X), "target": TRUTH}, "X contains NaN in row 1, column 1"),
         ({"data": X, "target": TRUTH, "candidate_labels": 1 - TRUTH}, "every true label must be a candidate"),
     ],
 )

@@ -316,7 +316,7 @@ class TestBadInput:
     def test_not_finite_features_name_the_column(self, partial_problem):
         X, candidates, _ = partial_problem
         X[5, 1] = np.nan
-        with pytest.raises(ValueError, match=r"row 5, column 'f1'"):
+        with pytest.raises(ValueError, match=r"row 5, column 1 \('f1'\)"):
             PMLMA().fit(pd.DataFrame(X, columns=[f"f{i}" for i in range(10)]), candidates)
 
     def test_rows_without_candidates(self, partial_problem):

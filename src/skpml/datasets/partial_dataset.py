@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +17,7 @@ from skpml.datasets.validation import (
     listed,
     repeated,
 )
-
-OnEmpty = Literal["raise", "warn", "ignore"]
+from skpml.validation import EmptyPolicy, check_occupied
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,9 +42,9 @@ class PartialDataset:
         One name a feature.
     name, description : str, optional
         For people.
-    empty_rows : {"raise", "warn", "ignore"}, default="raise"
+    empty_rows : {"error", "warn", "ignore"}, default="error"
         What to do about rows without candidates where the truth is unknown.
-    empty_labels : {"raise", "warn", "ignore"}, default="raise"
+    empty_labels : {"error", "warn", "ignore"}, default="error"
         What to do about labels that are nobody's candidate where the truth is unknown.
 
     Attributes
@@ -74,10 +71,10 @@ class PartialDataset:
     feature_names: tuple[str, ...] | None = None
     name: str = ""
     description: str = ""
-    empty_rows: InitVar[OnEmpty] = "raise"
-    empty_labels: InitVar[OnEmpty] = "raise"
+    empty_rows: InitVar[EmptyPolicy] = "error"
+    empty_labels: InitVar[EmptyPolicy] = "error"
 
-    def __post_init__(self, empty_rows: OnEmpty, empty_labels: OnEmpty) -> None:
+    def __post_init__(self, empty_rows: EmptyPolicy, empty_labels: EmptyPolicy) -> None:
         candidates = as_label_matrix(self.candidates, "candidates")
         n_rows, n_labels = candidates.shape
         if n_rows == 0:
@@ -86,7 +83,7 @@ class PartialDataset:
         X, feature_names = self._checked_features(n_rows)
         truth = self._checked_truth(candidates, names)
         if truth is None:
-            _check_empty(candidates, names, empty_rows, empty_labels)
+            check_occupied(candidates, names, empty_rows=empty_rows, empty_labels=empty_labels)
         for field, value in {
             "X": X,
             "candidates": candidates,
@@ -183,25 +180,3 @@ class PartialDataset:
             self.name,
             self.description,
         )
-
-
-def _check_empty(
-    candidates: LabelMatrix, names: Sequence[str], empty_rows: OnEmpty, empty_labels: OnEmpty
-) -> None:
-    for option, value in (("empty_rows", empty_rows), ("empty_labels", empty_labels)):
-        if value not in get_args(OnEmpty):
-            raise ValueError(f"{option} must be one of {get_args(OnEmpty)}, got {value!r}")
-    rows = np.flatnonzero(~candidates.any(axis=1)).tolist()
-    if rows:
-        _report(f"{len(rows)} row(s) have no candidate label: row {listed(rows)}", "empty_rows", empty_rows)
-    columns = np.flatnonzero(~candidates.any(axis=0)).tolist()
-    if columns:
-        unused = listed([repr(names[column]) for column in columns])
-        _report(f"{len(columns)} label(s) are nobody's candidate: {unused}", "empty_labels", empty_labels)
-
-
-def _report(problem: str, option: str, action: OnEmpty) -> None:
-    if action == "raise":
-        raise ValueError(f'{problem}. Drop them, or pass {option}="warn" to keep them')
-    if action == "warn":
-        warnings.warn(problem, UserWarning, stacklevel=5)

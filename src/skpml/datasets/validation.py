@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from skpml.validation import check_finite, check_indicator
+
 LabelMatrix = NDArray[np.uint8]
 _SHOWN = 5
 
@@ -46,25 +48,11 @@ def as_label_matrix(values: Any, what: str, *, minus_one_is_zero: bool = False) 
     minus_one_is_zero : bool, default=False
         Read −1 as 0, as MATLAB files of the field write it.
     """
-    matrix = values.toarray() if is_sparse(values) else np.asarray(values)
-    if matrix.ndim != 2:
-        raise ValueError(f"{what} must be a matrix of rows × labels, got {matrix.ndim} dimension(s)")
+    matrix = check_indicator(values, what, minus_one_is_zero=minus_one_is_zero)
     if matrix.shape[1] == 0:
         raise ValueError(f"{what} has no columns: at least one label is needed")
-    if matrix.dtype.kind not in "buif":
-        raise ValueError(f"{what} must hold numbers 0 and 1, got values of type {matrix.dtype}")
-    if minus_one_is_zero and matrix.dtype.kind in "if":
-        matrix = np.where(matrix == -1, 0, matrix)
-    wrong = ~((matrix == 0) | (matrix == 1))
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        allowed = "-1, 0 and 1" if minus_one_is_zero else "0 and 1"
-        raise ValueError(
-            f"{what} may hold only {allowed}: found {matrix[row, column]} in row {row}, column {column}"
-        )
-    result: LabelMatrix = np.array(matrix, dtype=np.uint8, order="C")
-    result.flags.writeable = False
-    return result
+    matrix.flags.writeable = False
+    return matrix
 
 
 def as_features(values: Any, feature_names: tuple[str, ...] | None = None) -> Any:
@@ -84,9 +72,7 @@ def as_features(values: Any, feature_names: tuple[str, ...] | None = None) -> An
         except (TypeError, ValueError) as exc:
             raise ValueError(f"X must hold numbers, got values of type {matrix.dtype}") from exc
     matrix = _as_float(matrix)
-    if not np.isfinite(matrix).all():
-        row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise _not_finite(matrix[row, column], row, column, feature_names)
+    check_finite(matrix, feature_names)
     return matrix
 
 
@@ -100,10 +86,7 @@ def _as_csr(values: Any, feature_names: tuple[str, ...] | None) -> Any:
     index_type = np.int32 if max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max else np.int64
     matrix.indices = matrix.indices.astype(index_type, copy=False)
     matrix.indptr = matrix.indptr.astype(index_type, copy=False)
-    wrong = np.flatnonzero(~np.isfinite(matrix.data))
-    if wrong.size:
-        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
-        raise _not_finite(matrix.data[wrong[0]], row, matrix.indices[wrong[0]], feature_names)
+    check_finite(matrix, feature_names)
     return matrix
 
 
@@ -111,14 +94,6 @@ def _as_float(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype in (np.float32, np.float64):
         return values.astype(values.dtype.newbyteorder("="), copy=False)
     return values.astype(np.float64)
-
-
-def _not_finite(value: Any, row: Any, column: Any, feature_names: tuple[str, ...] | None) -> ValueError:
-    named = f" ({feature_names[column]!r})" if feature_names is not None else ""
-    return ValueError(
-        f"X has {value} in row {row}, column {column}{named}: "
-        "fill in or drop missing and infinite values first"
-    )
 
 
 def as_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skpml.labels import check_indicator
+from skpml.validation import check_indicator
 
 BoolMatrix = NDArray[np.bool_]
 # Scores keep their type: turning large integers or float32 into something else could make or break ties.

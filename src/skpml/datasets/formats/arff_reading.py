@@ -14,8 +14,9 @@ from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.arff_table import ArffTable, read_arff_table
 from skpml.datasets.formats.files import build_dataset
 from skpml.datasets.formats.mulan_xml import read_label_names
-from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
+from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import LabelMatrix, listed
+from skpml.validation import EmptyPolicy
 
 _MEKA = re.compile(r"(?:(?P<name>.*):)?[^:]*?-[cC]\s+(?P<count>-?\d+)", re.DOTALL)
 _FALSE = ("0", "false", "no", "-1", "0.0")
@@ -30,8 +31,8 @@ def read_arff(
     labels: Literal["truth", "candidates"] | None = None,
     ignore: Sequence[str] = (),
     encoding: str = "utf-8",
-    empty_rows: OnEmpty = "raise",
-    empty_labels: OnEmpty = "raise",
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
 ) -> PartialDataset:
     """Read a dense or sparse ``.arff`` file of Mulan or MEKA.
 
@@ -49,7 +50,7 @@ def read_arff(
         Attributes to leave out, such as names of rows.
     encoding : str, default="utf-8"
         Encoding of the text.
-    empty_rows, empty_labels : {"raise", "warn", "ignore"}, default="raise"
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
         See `PartialDataset`.
 
     Notes

@@ -26,7 +26,8 @@ from skpml.datasets.formats.label_columns import (
     table_columns,
     tag_matrix,
 )
-from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
+from skpml.datasets.partial_dataset import PartialDataset
+from skpml.validation import EmptyPolicy
 
 
 def read_csv(
@@ -41,8 +42,8 @@ def read_csv(
     ignore: Sequence[str] = (),
     delimiter: str = ",",
     encoding: str = "utf-8-sig",
-    empty_rows: OnEmpty = "raise",
-    empty_labels: OnEmpty = "raise",
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
 ) -> PartialDataset:
     """Read a ``.csv`` file with a header line.
 
@@ -69,7 +70,7 @@ def read_csv(
         What stands between columns.
     encoding : str, default="utf-8-sig"
         Encoding of the text (a byte order mark is skipped).
-    empty_rows, empty_labels : {"raise", "warn", "ignore"}, default="raise"
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
         See `PartialDataset`.
     """
     path = Path(path)

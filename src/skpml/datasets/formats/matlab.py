@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.files import build_dataset, parsing, replacing
-from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
+from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import as_label_matrix, is_sparse
+from skpml.validation import EmptyPolicy
 
 LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
 
@@ -43,8 +44,8 @@ def read_mat(
     truth: str | None = None,
     candidates: str | None = None,
     label_layout: LabelLayout | None = None,
-    empty_rows: OnEmpty = "raise",
-    empty_labels: OnEmpty = "raise",
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
 ) -> PartialDataset:
     """Read a ``.mat`` file of version 4 to 7.
 
@@ -58,7 +59,7 @@ def read_mat(
         ``candidate_labels``, ``partial_labels``, … for candidates.
     label_layout : {"rows_by_labels", "labels_by_rows"}, optional
         How label matrices lie. By default it is seen from the number of rows of the features.
-    empty_rows, empty_labels : {"raise", "warn", "ignore"}, default="raise"
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
         See `PartialDataset`.
 
     Notes

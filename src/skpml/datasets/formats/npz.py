@@ -13,14 +13,15 @@ import scipy.sparse as sp
 
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.files import build_dataset, parsing, replacing
-from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
+from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import is_sparse
+from skpml.validation import EmptyPolicy
 
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
 
 def read_npz(
-    path: str | Path, *, empty_rows: OnEmpty = "raise", empty_labels: OnEmpty = "raise"
+    path: str | Path, *, empty_rows: EmptyPolicy = "error", empty_labels: EmptyPolicy = "error"
 ) -> PartialDataset:
     """Read a ``.npz`` file.
 

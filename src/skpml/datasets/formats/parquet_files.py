@@ -23,7 +23,8 @@ from skpml.datasets.formats.label_columns import (
     table_columns,
     tag_matrix,
 )
-from skpml.datasets.partial_dataset import OnEmpty, PartialDataset
+from skpml.datasets.partial_dataset import PartialDataset
+from skpml.validation import EmptyPolicy
 
 
 def read_parquet(
@@ -36,8 +37,8 @@ def read_parquet(
     separator: str = ";",
     label_names: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
-    empty_rows: OnEmpty = "raise",
-    empty_labels: OnEmpty = "raise",
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
 ) -> PartialDataset:
     """Read a ``.parquet`` file; the options are those of `read_csv`.
 

@@ -1,0 +1,118 @@
+"""Checks on features and label matrices, shared by every door of the library: each error names the place."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+__all__ = ["EmptyPolicy", "check_finite", "check_indicator", "check_occupied"]
+
+EmptyPolicy = Literal["error", "warn", "ignore"]
+
+
+def check_finite(X: Any, names: Sequence[str] | NDArray[Any] | None = None) -> None:
+    """Refuse NaN and infinity in dense or CSR features, naming the first place."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if scipy.sparse.issparse(X):
+        place = int(np.flatnonzero(bad)[0])
+        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+        value = values[place]
+    else:
+        row, column = (int(index) for index in np.argwhere(bad)[0])
+        value = values[row, column]
+    kind = "NaN" if np.isnan(value) else "infinity"
+    label = column if names is None else f"{column} ({str(names[column])!r})"
+    raise ValueError(
+        f"Input X contains {kind} in row {row}, column {label}. Fill in or leave out missing values first, "
+        f"for example with sklearn.impute.SimpleImputer in a pipeline."
+    )
+
+
+def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) -> NDArray[np.uint8]:
+    """A two-dimensional 0/1 matrix as dense ``uint8``; anything else is an error that names the first bad place.
+
+    ``minus_one_is_zero`` reads −1 as 0, as MATLAB files of the field write it.
+    """
+    columns = getattr(matrix, "columns", None)
+    values = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    if values.ndim != 2:
+        raise ValueError(f"{name} should be a 2d matrix of 0 and 1, got shape {values.shape}.")
+    if values.dtype.kind == "O":
+        try:
+            values = values.astype(float)
+        except (TypeError, ValueError):
+            values = _first_non_number(values, name, columns)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} should hold 0 and 1, but its values are of type {values.dtype}.")
+    if minus_one_is_zero:
+        values = np.where(values == -1, 0, values)
+    bad = (values != 0) & (values != 1)
+    if bad.any():
+        row, column = (int(index) for index in np.argwhere(bad)[0])
+        value = values[row, column]
+        label = column if columns is None else repr(columns[column])
+        allowed = "-1, 0 and 1" if minus_one_is_zero else "0 and 1"
+        hint = f" (where -1 means absent, use {name} > 0)" if value == -1 else ""
+        raise ValueError(f"{name} should hold only {allowed}, but row {row}, label {label} is {value}{hint}.")
+    return values.astype(np.uint8)
+
+
+def _first_non_number(values: NDArray[Any], name: str, columns: Any) -> NDArray[Any]:
+    for (row, column), value in np.ndenumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            label = column if columns is None else repr(columns[column])
+            raise ValueError(
+                f"{name} should hold only 0 and 1, but row {row}, label {label} is {value!r}."
+            ) from None
+    return values
+
+
+def check_occupied(
+    candidates: NDArray[np.uint8],
+    classes: Sequence[Any] | NDArray[Any],
+    *,
+    empty_rows: str,
+    empty_labels: str,
+) -> None:
+    """Apply the policies ("error", "warn", "ignore") for rows without candidates and labels that no row has."""
+    for parameter, policy in (("empty_rows", empty_rows), ("empty_labels", empty_labels)):
+        if policy not in ("error", "warn", "ignore"):
+            raise ValueError(f'{parameter} must be "error", "warn" or "ignore", got {policy!r}.')
+    rows = np.flatnonzero(~candidates.any(axis=1))
+    if rows.size:
+        _report(
+            empty_rows,
+            f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
+            "Such a row counts as certainly having none of the labels; leave it out if it was never labelled.",
+            "empty_rows",
+        )
+    labels = np.flatnonzero(~candidates.any(axis=0))
+    if labels.size:
+        names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")
+        _report(
+            empty_labels,
+            f"{labels.size} of {candidates.shape[1]} labels are nobody's candidate ({names}). "
+            "Nothing can be learnt about such a label; leave it out.",
+            "empty_labels",
+        )
+
+
+def _report(policy: str, message: str, parameter: str) -> None:
+    if policy == "error":
+        raise ValueError(f'{message} To go on all the same, set {parameter}="warn".')
+    if policy == "warn":
+        warnings.warn(message, UserWarning, stacklevel=5)
