@@ -48,7 +48,7 @@ def arts() -> tuple[str, scipy.sparse.csr_array, np.ndarray, np.ndarray]:
         return "arts-5", scipy.sparse.csr_array(data.X, dtype=np.float64), data.candidates, data.truth
     except (FileNotFoundError, ValueError):
         rng = np.random.default_rng(0)
-        X = scipy.sparse.random_array((5000, 462), density=0.05, rng=rng, format="csr")
+        X = scipy.sparse.csr_array(rng.random((5000, 462)) * (rng.random((5000, 462)) < 0.05))
         truth = (rng.random((5000, 26)) < 0.063).astype(np.uint8)
         return "stand-in of the shape of arts", X, top_up(truth, 5, random_state=0), truth
 

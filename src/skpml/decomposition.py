@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from array_api_compat import device
+
 from skpml.linalg import Array, array_namespace, nuclear_norm, singular_value_threshold
 from skpml.modal_alignment.objective import decomposition_loss
 from skpml.modal_alignment.solver import Basis
@@ -71,7 +73,7 @@ def low_rank_orthogonal(
             break
     return OrthogonalDecomposition(
         pseudo_labels=R,
-        basis=xp.eye(Y.shape[1], dtype=Y.dtype) if Q is None else Q,
+        basis=xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y)) if Q is None else Q,
         objective=objective,
         n_iter=len(objective),
         converged=converged,

@@ -119,7 +119,7 @@ def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
     asymmetry = scipy.sparse.coo_array(abs(similarity - similarity.T))
     if asymmetry.nnz and asymmetry.data.max() > 1e-6 * similarity.data.max():
         worst = int(asymmetry.data.argmax())
-        row, column = int(asymmetry.coords[0][worst]), int(asymmetry.coords[1][worst])
+        row, column = int(asymmetry.row[worst]), int(asymmetry.col[worst])
         raise ValueError(
             f"graph is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ; "
             f"use graph.maximum(graph.T)."

@@ -201,7 +201,7 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
 
         coo = scipy.sparse.coo_array(S)
         tensor = torch.sparse_coo_tensor(
-            torch.from_numpy(np.stack([axis.astype(np.int64) for axis in coo.coords])),
+            torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)),
             torch.from_numpy(np.array(coo.data)),
             size=coo.shape,
             dtype=like.dtype,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from array_api_compat import device
+
 from skpml.linalg import (
     Array,
     array_namespace,
@@ -50,7 +52,7 @@ def update_basis(R: Array, Y: Array) -> Array:
     """
     xp = array_namespace(R, Y)
     M = Y.T @ R
-    eye = xp.eye(M.shape[0], dtype=M.dtype)
+    eye = xp.eye(M.shape[0], dtype=M.dtype, device=device(M))
     nudge = 8 * M.shape[0] * xp.finfo(M.dtype).eps * float(xp.linalg.matrix_norm(M))
     return polar_factor(M + nudge * eye)
 
