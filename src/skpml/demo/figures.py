@@ -59,7 +59,7 @@ def _svg(name: str, draw: Callable[[Any], None]) -> str:
         axes.set_axisbelow(True)
         draw(axes)
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", transparent=True)
     return _for_page(buffer.getvalue(), name)
 
 

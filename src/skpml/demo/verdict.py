@@ -12,6 +12,7 @@ from skpml.metrics import METRICS
 
 # Below a tenth of the distance from floor to ceiling, a difference is called little.
 _LITTLE = 0.1
+_SMALL = 0.25
 # A smaller distance from floor to ceiling is no distance to take parts of.
 _NO_GAP = 1e-3
 

@@ -1,0 +1,34 @@
+"""The command and its parts."""
+
+from __future__ import annotations
+
+import click
+
+from skpml import __version__
+from skpml.cli.base import App
+from skpml.cli.data import data
+from skpml.cli.demo import demo
+from skpml.cli.evaluate import evaluate
+from skpml.cli.fit import fit
+from skpml.cli.predict import predict
+
+
+@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="scikit-pml", message="%(prog)s %(version)s")
+def app() -> None:
+    """Learn from candidate labels: sets of labels of which some are wrong and none is missing.
+
+    \b
+    Examples:
+      skpml demo                                       a first look, on data that come along
+      skpml data info photos.csv --tags tags           what is in a file
+      skpml fit photos.csv --tags tags -o photos.skpml
+      skpml predict photos.skpml new.csv -o tags.csv
+      skpml evaluate photos.skpml checked.csv --true-tags tags
+
+    'skpml COMMAND --help' tells more of each.
+    """
+
+
+for _command in (demo, data, fit, predict, evaluate):
+    app.add_command(_command)

@@ -1,0 +1,72 @@
+"""What people see: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+# Where there is no terminal there is no width to respect; tables then are as wide as they need to be.
+_PIPE_WIDTH = 200
+
+
+def results() -> Console:
+    """The console for what was asked for."""
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+
+
+def notes() -> Console:
+    """The console for progress, warnings and errors."""
+    return Console(stderr=True, highlight=False)
+
+
+def say(message: str) -> None:
+    """One line of result, never wrapped or coloured by what happens to stand in it."""
+    results().print(Text(message), soft_wrap=True)
+
+
+def show_table(table: Table) -> None:
+    """A table; in a pipe without the blanks that fill up its lines."""
+    console = results()
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        say(line.rstrip())
+
+
+def show_error(message: str) -> None:
+    """One red line on stderr."""
+    notes().print(Text(f"error: {message}", style="bold red"), soft_wrap=True)
+
+
+def show_warning(message: str) -> None:
+    """One yellow line on stderr."""
+    notes().print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None, str], None]]:
+    """A bar on stderr while there is a terminal to show it; gives ``update(done, total, what)``."""
+    columns: tuple[Any, ...] = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    console = notes()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+
+        def update(done: int, total: int | None, what: str) -> None:
+            progress.update(task, completed=done, total=total, description=what)
+
+        yield update

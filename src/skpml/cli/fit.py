@@ -1,0 +1,190 @@
+"""``skpml fit``: from candidate labels to a model file and confidences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from skpml.cli.base import Command
+from skpml.cli.console import progress_bar, say
+from skpml.cli.outputs import check_outputs, force_option, whole, write_table
+from skpml.cli.reading import Reading, read, reading_options
+
+if TYPE_CHECKING:
+    from skpml.datasets import PartialDataset
+
+_AT_LEAST_0 = click.FloatRange(min=0)
+_AT_LEAST_1 = click.IntRange(min=1)
+
+
+class _Threshold(click.ParamType):
+    name = "threshold"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "auto" or isinstance(value, float):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
+
+
+_PARAMETERS = (
+    click.option("--lam", type=_AT_LEAST_0, help="Weight of the low rank of the labels.  [default: 10]"),
+    click.option(
+        "--alpha", type=_AT_LEAST_0, help="Weight of the alignment of neighbours.  [default: 0.001]"
+    ),
+    click.option("--beta", type=_AT_LEAST_0, help="Weight of the prototypes.  [default: 0.001]"),
+    click.option("--gamma", type=_AT_LEAST_0, help="Weight of the size of the classifier.  [default: 1]"),
+    click.option("--n-neighbors", type=_AT_LEAST_1, help="Neighbours of a row.  [default: 5]"),
+    click.option("--feature-map", type=click.Choice(["rbf", "linear"]), help="What is seen of the features."),
+    click.option(
+        "--n-anchors", type=_AT_LEAST_1, help="Anchors of the rbf map.  [default: by number of rows]"
+    ),
+    click.option(
+        "--threshold", type=_Threshold(), help="Score above which a label is predicted.  [default: auto]"
+    ),
+    click.option("--max-iter", type=_AT_LEAST_1, help="Iterations at most.  [default: 50]"),
+    click.option(
+        "--tol", type=_AT_LEAST_0, help="Stop where the objective changes by less.  [default: 0.001]"
+    ),
+)
+
+
+def _parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_PARAMETERS):
+        command = option(command)
+    return command
+
+
+@click.command(cls=Command)
+@click.argument("source", metavar="DATA")
+@click.option(
+    "-o", "--output", "target", metavar="MODEL", required=True, type=click.Path(path_type=Path),
+    help="Model file to write, such as photos.skpml.",
+)  # fmt: skip
+@click.option(
+    "--confidences", metavar="OUT.csv", type=click.Path(path_type=Path),
+    help="Also write how far each candidate is believed (pml-ma only).",
+)  # fmt: skip
+@click.option("--method", type=click.Choice(["pml-ma", "ridge"]), default="pml-ma", show_default=True)
+@_parameter_options
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Draws the anchors."
+)
+@click.option("--allow-empty-rows", is_flag=True, help="Take rows without candidates as having no label.")
+@click.option("--allow-empty-labels", is_flag=True, help="Keep labels that are nobody's candidate.")
+@force_option
+@reading_options
+def fit(
+    *,
+    source: str,
+    target: Path,
+    confidences: Path | None,
+    method: str,
+    seed: int,
+    allow_empty_rows: bool,
+    allow_empty_labels: bool,
+    force: bool,
+    reading: Reading,
+    **parameters: Any,
+) -> None:
+    """Learn from candidate labels and write a model file.
+
+    DATA is a file (.csv, .parquet, .npz, .mat, .arff) or the name of a data set.
+
+    \b
+    Examples:
+      skpml fit photos.csv --tags tags -o photos.skpml
+      skpml fit photos.csv --tags tags --ignore file -o photos.skpml --confidences doubts.csv
+      skpml fit digits --candidates 6 -o digits.skpml --lam 5
+      skpml fit digits -o floor.skpml --method ridge
+    """
+    given = {name: value for name, value in parameters.items() if value is not None}
+    outputs = [target] if confidences is None else [target, confidences]
+    check_outputs(*outputs, force=force)
+    if confidences is not None and method != "pml-ma":
+        raise click.UsageError("--confidences needs --method pml-ma: ridge believes every candidate")
+    model = _model(method, given | {"random_state": seed}, allow_empty_labels)
+    with progress_bar(f"reading {source}") as update:
+        dataset = read(source, reading)
+        _check(source, dataset, allow_empty_rows, allow_empty_labels)
+        update(0, None, "preparing")
+        _learn(model, dataset, update)
+        _write(model, dataset, outputs)
+    say(_outcome(model, dataset))
+    for path in outputs:
+        say(f"Wrote {path}.")
+
+
+def _model(method: str, parameters: dict[str, Any], allow_empty_labels: bool) -> Any:
+    from skpml import PMLMA
+    from skpml.reference import CandidateRidge
+
+    model = PMLMA() if method == "pml-ma" else CandidateRidge()
+    if foreign := sorted(set(parameters) - set(model.get_params())):
+        raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --method {method}")
+    return model.set_params(**parameters, empty_labels="warn" if allow_empty_labels else "error")
+
+
+def _check(source: str, dataset: PartialDataset, allow_empty_rows: bool, allow_empty_labels: bool) -> None:
+    if dataset.X is None:
+        raise click.ClickException(f"{source} has labels only; there are no features to learn from")
+    rows = np.flatnonzero(~dataset.candidates.any(axis=1))
+    if rows.size and not allow_empty_rows:
+        raise click.ClickException(
+            f"{source} has {rows.size} of {dataset.candidates.shape[0]} rows without a candidate label, the first is "
+            f"row {rows[0]} (counted from 0); leave them out, or --allow-empty-rows takes them as having no label"
+        )
+    columns = np.flatnonzero(~dataset.candidates.any(axis=0))
+    if columns.size and not allow_empty_labels:
+        names = ", ".join(repr(dataset.label_names[column]) for column in columns[:5].tolist())
+        raise click.ClickException(
+            f"{source} has {columns.size} labels that are nobody's candidate: {names}{', …' * (columns.size > 5)}; "
+            "leave them out, or --allow-empty-labels keeps them"
+        )
+
+
+def _learn(model: Any, dataset: PartialDataset, update: Callable[[int, int | None, str], None]) -> None:
+    import pandas as pd
+
+    if "callback" in model.get_params():
+        limit = model.max_iter
+        model.set_params(callback=lambda iteration, _: update(iteration, limit, f"iteration {iteration}"))
+    X = dataset.X
+    if dataset.feature_names is not None and isinstance(X, np.ndarray):
+        X = pd.DataFrame(X, columns=list(dataset.feature_names))
+    model.fit(X, pd.DataFrame(dataset.candidates, columns=list(dataset.label_names)))
+    if "callback" in model.get_params():
+        model.set_params(callback=None)
+
+
+def _write(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
+    """The model and, where asked for, the confidences: blank where a label is no candidate."""
+    from skpml.io import save_model
+
+    with whole(*outputs) as temporary:
+        save_model(model, temporary[0], label_names=dataset.label_names, feature_names=dataset.feature_names)
+        if len(outputs) > 1:
+            believed = np.where(dataset.candidates > 0, model.confidences_, np.nan).tolist()
+            write_table(
+                temporary[1],
+                ["row", *(f"confidence:{name}" for name in dataset.label_names)],
+                (
+                    [row, *("" if value != value else f"{value:.6g}" for value in values)]
+                    for row, values in enumerate(believed)
+                ),
+            )
+
+
+def _outcome(model: Any, dataset: PartialDataset) -> str:
+    n_rows, n_labels = dataset.candidates.shape
+    learnt = f"Learnt from {n_rows:,} rows, {dataset.X.shape[1]:,} features, {n_labels:,} labels"
+    if not hasattr(model, "n_iter_"):
+        return f"{learnt}: ridge on the candidates."
+    how = "converged" if model.converged_ else "stopped"
+    return f"{learnt}: PML-MA {how} after {model.n_iter_} iterations."

@@ -1,0 +1,153 @@
+"""Where data come from: a file, read with the options given, or a data set by its name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from skpml.datasets import PartialDataset
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the command line says about reading; None and () stand for what was not given."""
+
+    tags: str | None
+    label: tuple[str, ...]
+    true_tags: str | None
+    true_label: tuple[str, ...]
+    separator: str | None
+    ignore: tuple[str, ...]
+    delimiter: str | None
+    encoding: str | None
+    xml: str | None
+    reader_option: tuple[str, ...]
+    candidates: int | None
+    noise_seed: int | None
+
+    def for_file(self, suffix: str) -> dict[str, Any]:
+        """Arguments of the reader of a format, each with the option it came from."""
+        for one, other, names in (
+            (self.tags, self.label, "--tags and --label"),
+            (self.true_tags, self.true_label, "--true-tags and --true-label"),
+        ):
+            if one is not None and other:
+                raise click.UsageError(f"{names} exclude each other: labels stand in one column or in many")
+        labels = "label_attributes" if suffix == ".arff" else "candidates"
+        delimiter = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
+        given = [
+            ("--tags", "candidates", self.tags),
+            ("--label", labels, list(self.label)),
+            ("--true-tags", "truth", self.true_tags),
+            ("--true-label", "truth", list(self.true_label)),
+            ("--separator", "separator", self.separator),
+            ("--ignore", "ignore", list(self.ignore)),
+            ("--delimiter", "delimiter", delimiter),
+            ("--encoding", "encoding", self.encoding),
+            ("--xml", "xml", self.xml),
+        ]
+        given += [("--reader-option", *_key_and_value(text)) for text in self.reader_option]
+        return {name: (option, value) for option, name, value in given if value not in (None, [])}
+
+
+def _key_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--reader-option needs NAME=VALUE, got {text!r}")
+    return name, value
+
+
+_OPTIONS = (
+    click.option("--tags", metavar="COLUMN", help='Column that lists candidates, as in "beach;sea".'),
+    click.option("--label", metavar="COLUMN", multiple=True, help="A 0/1 column of one candidate label; repeat it."),
+    click.option("--true-tags", metavar="COLUMN", help="Column that lists true labels."),
+    click.option("--true-label", metavar="COLUMN", multiple=True, help="A 0/1 column of one true label; repeat it."),
+    click.option("--separator", metavar="TEXT", help='What stands between tags.  [default: ";"]'),
+    click.option("--ignore", metavar="COLUMN", multiple=True, help="A column that is no feature; repeat it."),
+    click.option("--delimiter", metavar="CHAR", help='What stands between columns; "tab" for tabs.  [default: ","]'),
+    click.option("--encoding", metavar="NAME", help="Encoding of a text file.  [default: utf-8]"),
+    click.option("--xml", metavar="FILE", help="Mulan's file of label names for an ARFF file."),
+    click.option(
+        "-O", "--reader-option", metavar="NAME=VALUE", multiple=True,
+        help="Any other argument of the format's reader, such as label_layout=labels_by_rows for MATLAB.",
+    ),
+    click.option(
+        "--candidates", type=click.IntRange(min=0), metavar="K",
+        help="For a data set by name: fill each row up to K candidates with random false labels.",
+    ),
+    click.option("--noise-seed", type=int, metavar="SEED", help="Seed of these false labels.  [default: 0]"),
+)  # fmt: skip
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of reading to a command, which gets them as one `Reading`."""
+
+    def gathered(**arguments: Any) -> Any:
+        fields = inspect.signature(Reading).parameters
+        reading = Reading(**{name: arguments.pop(name) for name in fields})
+        return command(reading=reading, **arguments)
+
+    gathered.__name__, gathered.__doc__ = command.__name__, command.__doc__
+    gathered.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in reversed(_OPTIONS):
+        gathered = option(gathered)
+    return gathered
+
+
+def is_file_name(source: str) -> bool:
+    """Whether what was given means a file, there or not, and not the name of a data set."""
+    from skpml.datasets.files import READERS
+
+    path = Path(source)
+    return path.suffix.lower() in READERS or len(path.parts) > 1 or path.exists()
+
+
+def read(source: str, reading: Reading) -> PartialDataset:
+    """Read a file or load a data set. Empty rows and labels pass: the commands look at them."""
+    from skpml.datasets import read_dataset
+
+    if not is_file_name(source):
+        return _load(source, reading)
+    if reading.candidates is not None or reading.noise_seed is not None:
+        raise click.UsageError("--candidates and --noise-seed are for data sets by name; a file has its own")
+    options = _checked_options(Path(source), reading)
+    return read_dataset(source, empty_rows="ignore", empty_labels="ignore", **options)
+
+
+def _checked_options(path: Path, reading: Reading) -> dict[str, Any]:
+    from skpml.datasets.files import READERS
+
+    suffix = path.suffix.lower()
+    given = reading.for_file(suffix)
+    if suffix in READERS:
+        known = inspect.signature(READERS[suffix]).parameters
+        for name, (option, _) in given.items():
+            if name not in known:
+                shown = f"{option} {name}" if option == "--reader-option" else option
+                raise click.UsageError(f"{shown} does not apply to {suffix} files")
+    return {name: value for name, (_, value) in given.items()}
+
+
+def _load(name: str, reading: Reading) -> PartialDataset:
+    from skpml.datasets import list_datasets, load_dataset
+    from skpml.datasets.files import READERS
+
+    if given := [option for option, _ in reading.for_file("").values()]:
+        raise click.UsageError(f"{given[0]} is for files, but {name!r} is the name of a data set")
+    names = [entry.name for entry in list_datasets()]
+    # "emotions-3" stands for three candidates a row.
+    if name not in names and name.rpartition("-")[0] not in names:
+        near = difflib.get_close_matches(name, names, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise click.ClickException(
+            f"there is no data set {name!r}.{hint} 'skpml data list' gives all names; "
+            f"a file has one of the suffixes {', '.join(READERS)}"
+        )
+    return load_dataset(name, candidates=reading.candidates, random_state=reading.noise_seed or 0)

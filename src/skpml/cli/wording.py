@@ -1,0 +1,41 @@
+"""The library's advice in the words of the command: it speaks of arguments, the command of options."""
+
+from __future__ import annotations
+
+import re
+
+_TRANSLATIONS = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (
+            r'pass candidates="COLUMN" for a column of tags such as "a;b", candidates=\[…\] for columns of 0 and 1, '
+            r"or candidate_prefix=…",
+            'pass --tags COLUMN for a column of tags such as "a;b", or --label COLUMN once for each column of 0 and 1',
+        ),
+        (r"pass ignore=\['(.*?)'\]", r"pass --ignore '\1'"),
+        (r'pass its encoding, as in encoding="latin-1"', "pass its encoding, as in --encoding latin-1"),
+        (r'use style="flags" or another separator', "use --style flags or another --separator"),
+        (
+            r"load it without candidates=…, or replace them by dataset\.with_candidates\(…\)",
+            "leave out --candidates",
+        ),
+        (r"use a smaller n_neighbors", "use a smaller --n-neighbors"),
+        (r": pass overwrite=True to replace it", "; --force replaces it"),
+        (
+            r"download it by skpml\.datasets\.fetch_dataset\('(.*?)'\)",
+            r"download it by fetch_dataset('\1') in Python",
+        ),
+    )
+)
+
+
+def one_sentence(error: BaseException) -> str:
+    """What an error says, on one line, with advice that fits the command line."""
+    if isinstance(error, OSError) and error.strerror:
+        message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    else:
+        message = str(error)
+    message = " ".join(message.split()) or type(error).__name__
+    for pattern, words in _TRANSLATIONS:
+        message = pattern.sub(words, message)
+    return message

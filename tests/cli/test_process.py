@@ -1,0 +1,148 @@
+"""The command as a process of its own: exit codes, Ctrl-C, the demonstration, missing dependencies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skpml
+from skpml.demo import is_demo_page, run_demo
+
+from .conftest import Run
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+COMMAND = [sys.executable, "-c", "from skpml.cli import main; main()"]
+
+
+def process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_exit_codes_and_streams(tmp_path: Path) -> None:
+    good = process("data", "info", "digits", folder=tmp_path)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert "1,797" in good.stdout
+    bad = process("fit", "nothing.csv", "-o", "a.skpml", folder=tmp_path)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == "error: there is no file nothing.csv\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    listing = subprocess.Popen(
+        [*COMMAND, "data", "list"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert listing.stdout is not None
+    listing.stdout.close()
+    _, stderr = listing.communicate(timeout=60)
+    assert b"Traceback" not in stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a single process")
+@pytest.mark.parametrize(
+    "arguments", [("demo",), ("fit", "large.npz", "-o", "a.skpml", "--tol", "0", "--max-iter", "100000")]
+)
+def test_ctrl_c_leaves_nothing_behind(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "large.npz", X=rng.normal(size=(4000, 60)), Y_candidate=rng.random((4000, 60)) < 0.5)
+    code = "import sys; from skpml.cli import main; print('ready', flush=True); main()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    time.sleep(3)
+    assert running.poll() is None, running.communicate()
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert stdout == ""
+    assert stderr.strip() == "error: interrupted; no file is left half-written"
+    assert [path.name for path in tmp_path.iterdir()] == ["large.npz"]
+
+
+def test_ctrl_c_while_writing_leaves_nothing_behind(
+    run: Run, folder: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skpml.cli.fit.write_table", interrupted)
+    before = sorted(folder.iterdir())
+    result = run(
+        "fit", photos, "--tags", "tags", "--ignore", "file", "--ignore", "checked", "-o", "a.skpml",
+        "--confidences", "c.csv",
+    )  # fmt: skip
+    assert result.exit_code == 130
+    assert sorted(folder.iterdir()) == before
+
+
+def test_the_demonstration(tmp_path: Path) -> None:
+    first = process("demo", "--output", "demo.html", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert first.stderr == ""
+    assert "pml convention" in first.stdout
+    assert "Average precision ↑" in first.stdout
+    assert first.stdout.strip().splitlines()[-1].startswith("Wrote demo.html (")
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.html"]
+    assert is_demo_page(tmp_path / "demo.html")
+
+
+def test_the_demonstration_replaces_its_own_page_only(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = partial(run_demo, n_folds=2, noise_levels=(6,))
+    monkeypatch.setattr("skpml.demo.run_demo", small)
+    assert run("demo", "--seed", 1).exit_code == 0
+    page = (folder / "demo.html").read_text(encoding="utf-8")
+    assert run("demo", "--seed", 1).exit_code == 0
+    assert (folder / "demo.html").read_text(encoding="utf-8") == page
+    (folder / "demo.html").write_text("<!doctype html>somebody's page")
+    refused = run("demo", "--seed", 1)
+    assert refused.exit_code == 2
+    assert refused.stderr == "error: demo.html exists already; --force replaces it.\n"
+    assert run("demo", "--seed", 1, "--force").exit_code == 0
+    assert (folder / "demo.html").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_missing_dependencies_are_named(missing: str, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from skpml.cli import main; main()"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 1
+    assert found.stderr.count("\n") == 1
+    assert 'pip install "scikit-pml[cli]"' in found.stderr
+
+
+def test_help_loads_nothing_heavy() -> None:
+    # The package's own __init__ is left out: here counts what the command adds to it.
+    code = f"""
+import sys, types
+package = types.ModuleType("skpml")
+package.__path__, package.__version__ = [{str(Path(skpml.__file__).parent)!r}], "0"
+sys.modules["skpml"] = package
+import skpml.cli.app
+heavy = ("sklearn", "scipy", "pandas", "matplotlib", "skops", "jinja2")
+print([name for name in heavy if name in sys.modules])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert found.stdout == "[]\n", found.stderr
