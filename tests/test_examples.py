@@ -1,0 +1,94 @@
+"""Every script of the examples folder runs on its own, and prints what its docstring promises."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DOCUMENTED = Path(__file__).parents[1] / "docs" / "examples.md"
+
+
+def shares(text):
+    return [float(value) for value in re.findall(r"([\d.]+)%", text)]
+
+
+def cleaning(output):
+    """The more doubtful tags are, the more of them are false."""
+    false_overall, *false_among_doubtful = shares(output)[:4]
+    assert min(false_among_doubtful) > false_overall
+
+
+def comparison(output):
+    """Five metrics, a mean and a spread for each of three learners; the ceiling is above the floor."""
+    lines = [line for line in output.splitlines() if "±" in line and ("↑" in line or "↓" in line)]
+    assert len(lines) == 5
+    for line in lines:
+        floor, _, ceiling = (float(value) for value in re.findall(r"([\d.]+) ±", line))
+        assert ceiling > floor if "↑" in line else ceiling < floor
+
+
+def csv_round_trip(output):
+    """New photos get the tags by which the example drew its own."""
+    assert "is tagged beach, sky" in output
+    assert "is tagged night, snow" in output
+
+
+def noise(output):
+    """Four generators, with about the same share of false candidates, all better told apart than by chance."""
+    lines = output.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["top_up", "flip", "label_dependent", "instance_dependent"]
+    false = shares(output)
+    assert max(false) - min(false) < 5
+    assert all(float(line.split()[2]) > 0.5 for line in lines)
+
+
+def solver(output):
+    """Without PyTorch it says so; with it, both libraries agree."""
+    assert output.startswith("NumPy:")
+    if difference := re.search(r"confidences: (\S+)", output):
+        assert float(difference[1]) < 1e-8
+    else:
+        assert "PyTorch is not installed" in output
+
+
+EXPECTED = {
+    "clean_labels.py": cleaning,
+    "compare_with_floor_and_ceiling.py": comparison,
+    "from_csv.py": csv_round_trip,
+    "noise_models.py": noise,
+    "gpu_solver.py": solver,
+}
+
+
+def test_every_example_is_tested_and_documented():
+    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    assert scripts == set(EXPECTED)
+    included = re.findall(r"literalinclude\} \.\./examples/(\S+)", DOCUMENTED.read_text(encoding="utf-8"))
+    assert sorted(included) == sorted(scripts)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_an_example_is_short_and_explains_itself(name):
+    lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 60
+    assert lines[0].startswith('"""')
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_an_example_runs(name, tmp_path):
+    pytest.importorskip("skops" if name == "from_csv.py" else "skpml")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:__main__", str(EXAMPLES / name)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    EXPECTED[name](done.stdout)
+    assert not list(tmp_path.iterdir()), "an example leaves nothing behind"
