@@ -199,15 +199,18 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
     if is_torch_namespace(xp):
         import torch
 
-        coo = scipy.sparse.coo_array(S)
+        csr = scipy.sparse.csr_array(S, copy=True)
+        csr.sum_duplicates()
+        coo = csr.tocoo()
         tensor = torch.sparse_coo_tensor(
             torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)),
             torch.from_numpy(np.array(coo.data)),
             size=coo.shape,
             dtype=like.dtype,
             device=like.device,
+            is_coalesced=True,
             check_invariants=True,
-        ).coalesce()
+        )
         return lambda M: tensor @ M
     # No sparse arrays in the standard: a round trip through the host for the thin matrix M, correct everywhere.
     matrix = scipy.sparse.csr_array(S)

@@ -1,5 +1,7 @@
 """The solver gives the same answer on NumPy, on the strict array API and on PyTorch."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -17,7 +19,18 @@ def torch():
     return pytest.importorskip("torch", reason="PyTorch is not installed").asarray
 
 
-@pytest.fixture(params=[strict, torch], ids=["array-api-strict", "torch"])
+def cuda():
+    library = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not library.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return partial(library.asarray, device="cuda")
+
+
+def to_numpy(array):
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+
+
+@pytest.fixture(params=[strict, torch, cuda], ids=["array-api-strict", "torch", "cuda"])
 def asarray(request):
     return request.param()
 
@@ -44,7 +57,7 @@ def test_same_solution(asarray, subspace_dim, prototypes, basis):
     assert type(theirs.coef) is type(asarray(X))
     assert theirs.n_iter == ours.n_iter
     for name in ("coef", "scores", "pseudo_labels", "basis", "prototypes"):
-        assert_allclose(np.asarray(getattr(theirs, name)), getattr(ours, name), atol=1e-10, err_msg=name)
+        assert_allclose(to_numpy(getattr(theirs, name)), getattr(ours, name), atol=1e-10, err_msg=name)
     for name, values in ours.history.items():
         assert_allclose(theirs.history[name], values, rtol=1e-8, atol=1e-8, err_msg=name)
 
@@ -54,7 +67,7 @@ def test_singular_features(asarray):
     X = np.hstack([X, X])
     weights = Weights(lam=1, alpha=0.1, beta=0, gamma=0)
     ours, theirs = solve(X, Y, S, weights=weights), solve(asarray(X), asarray(Y), S, weights=weights)
-    assert_allclose(np.asarray(theirs.scores), ours.scores, atol=1e-8)
+    assert_allclose(to_numpy(theirs.scores), ours.scores, atol=1e-8)
 
 
 def test_single_precision_stays(asarray):
@@ -67,5 +80,5 @@ def test_single_precision_stays(asarray):
 def test_decompositions(asarray):
     _, Y, _ = problem()
     ours, theirs = low_rank_orthogonal(Y, lam=3.0), low_rank_orthogonal(asarray(Y), lam=3.0)
-    assert_allclose(np.asarray(theirs.pseudo_labels), ours.pseudo_labels, atol=1e-10)
-    assert_allclose(np.asarray(low_rank_sparse(asarray(Y)).low_rank), low_rank_sparse(Y).low_rank, atol=1e-8)
+    assert_allclose(to_numpy(theirs.pseudo_labels), ours.pseudo_labels, atol=1e-10)
+    assert_allclose(to_numpy(low_rank_sparse(asarray(Y)).low_rank), low_rank_sparse(Y).low_rank, atol=1e-8)
