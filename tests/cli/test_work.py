@@ -148,7 +148,9 @@ def test_evaluate_measures_what_the_library_measures(run: Run, photos: Path, mod
         assert f"{expected['average_precision']:.4f}" in table.stdout
 
 
-def test_evaluate_matches_labels_and_features_by_name(run: Run, photos: Path, model: Path, folder: Path) -> None:
+def test_evaluate_matches_labels_and_features_by_name(
+    run: Run, photos: Path, model: Path, folder: Path
+) -> None:
     lines = [line for line in rows_of(photos) if "beach" not in line["checked"]]
     some = write_rows(
         folder / "some.csv",
