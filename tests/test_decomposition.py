@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from skpml.decomposition import low_rank_orthogonal, low_rank_sparse
 
@@ -20,13 +21,17 @@ class TestLowRankOrthogonal:
         assert_array_equal(low_rank_orthogonal(Y, lam=1e4).pseudo_labels, 0)
 
     def test_box_and_orthogonality(self, Y):
-        result = low_rank_orthogonal(Y, lam=4.0, tol=0)
+        with pytest.warns(
+            ConvergenceWarning, match="low_rank_orthogonal did not converge within max_iter=50"
+        ):
+            result = low_rank_orthogonal(Y, lam=4.0, tol=0)
         assert (result.pseudo_labels >= 0).all()
         assert (result.pseudo_labels <= Y).all()
         assert_allclose(result.basis.T @ result.basis, np.eye(6), atol=1e-12)
         assert result.n_iter == 50
         assert not result.converged
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_first_step_from_the_identity_is_thresholding(self, Y):
         """L = 2 and R = Y: the step is the candidates thresholded at λ/2 and clipped."""
         U, s, Vt = np.linalg.svd(Y, full_matrices=False)
@@ -35,6 +40,7 @@ class TestLowRankOrthogonal:
         assert_allclose(result.pseudo_labels, expected, atol=1e-12)
         assert_array_equal(result.basis, np.eye(6))
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_objective_falls(self, Y):
         """Up to the step in R, which thresholds and then clips: not exact when both are active."""
         objective = low_rank_orthogonal(Y, lam=4.0, tol=0).objective
@@ -81,6 +87,10 @@ class TestLowRankSparse:
         best = value(result.low_rank)
         for size in (1e-3, 1e-2, 1e-1):
             assert value(result.low_rank + size * rng.normal(size=Y.shape)) > best
+
+    def test_says_when_it_stopped_too_early(self, Y):
+        with pytest.warns(ConvergenceWarning, match="low_rank_sparse did not converge within max_iter=1"):
+            assert not low_rank_sparse(Y, sparsity=0.1, max_iter=1).converged
 
     def test_zero_matrix(self):
         assert_array_equal(low_rank_sparse(np.zeros((4, 3))).low_rank, 0)

@@ -68,6 +68,11 @@ def test_one_class_a_row(y):
     assert_array_equal(encoded.candidates, [[0, 1], [1, 0], [0, 1]])
 
 
+def test_tags_in_one_string_are_warned_about():
+    with pytest.warns(UserWarning, match=r"'sea;sky', which are taken as one class each"):
+        encode_labels(["sea;sky", "sea"])
+
+
 def test_single_column_of_zeros_and_ones_is_one_label():
     encoded = encode_labels([[1], [0]])
     assert encoded.layout == "indicator"
@@ -122,6 +127,10 @@ class TestOccupied:
             self.check(empty_rows="ignore", empty_labels="error")
         with pytest.warns(UserWarning, match=r"\(tree\)"):
             self.check(empty_rows="ignore", empty_labels="warn")
+
+    def test_candidates_that_tell_nothing(self):
+        with pytest.warns(UserWarning, match="Every label is a candidate of every row"):
+            check_occupied(np.ones((3, 2), np.uint8), [0, 1], empty_rows="error", empty_labels="error")
 
     def test_unknown_policy(self):
         with pytest.raises(ValueError, match='empty_rows must be "error", "warn" or "ignore"'):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
+from sklearn.preprocessing import OneHotEncoder
 
 from skpml import PMLMA
 from skpml.metrics import average_precision
@@ -31,6 +32,15 @@ def test_truth_is_the_ceiling(partial_problem):
     floor = CandidateRidge().fit(X[:90], candidates[:90]).decision_function(X[90:])
     ceiling = CandidateRidge().fit(X[:90], truth[:90]).decision_function(X[90:])
     assert average_precision(truth[90:], ceiling) > average_precision(truth[90:], floor)
+
+
+def test_feature_map_with_sparse_output():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(60, 4)).astype(float)
+    model = CandidateRidge(feature_map=OneHotEncoder(handle_unknown="ignore")).fit(
+        X, np.eye(3)[rng.integers(0, 3, 60)]
+    )
+    assert model.predict(X).shape == (60, 3)
 
 
 def test_has_no_confidences(partial_problem):

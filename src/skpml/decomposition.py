@@ -5,11 +5,13 @@ The first is the decomposition inside PML-MA, the second the classical alternati
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
-from array_api_compat import device
+from array_api_compat import array_namespace, device
+from sklearn.exceptions import ConvergenceWarning
 
-from skpml.linalg import Array, array_namespace, nuclear_norm, singular_value_threshold
+from skpml.linalg import Array, nuclear_norm, singular_value_threshold
 from skpml.modal_alignment.objective import decomposition_loss
 from skpml.modal_alignment.solver import Basis
 from skpml.modal_alignment.updates import decomposition_gradient, update_basis, update_pseudo_labels
@@ -71,6 +73,7 @@ def low_rank_orthogonal(
         converged = len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tol * abs(objective[-2])
         if converged:
             break
+    _warn_unless(converged, "low_rank_orthogonal", max_iter)
     return OrthogonalDecomposition(
         pseudo_labels=R,
         basis=xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y)) if Q is None else Q,
@@ -81,7 +84,7 @@ def low_rank_orthogonal(
 
 
 def low_rank_sparse(
-    Y: Array, *, sparsity: float | None = None, max_iter: int = 500, tol: float = 1e-7
+    Y: Array, *, sparsity: float | None = None, max_iter: int = 5000, tol: float = 1e-7
 ) -> SparseDecomposition:
     """Robust principal component analysis: ``min ‖G‖* + σ‖N‖₁`` subject to ``G + N = Y``.
 
@@ -118,4 +121,14 @@ def low_rank_sparse(
         gap = max(float(xp.linalg.matrix_norm(residual)), float(xp.linalg.matrix_norm(N - before)))
         converged = gap <= tol * size
         n_iter += 1
+    _warn_unless(converged, "low_rank_sparse", max_iter)
     return SparseDecomposition(low_rank=G, sparse=N, n_iter=n_iter, converged=converged)
+
+
+def _warn_unless(converged: bool, name: str, max_iter: int) -> None:
+    if not converged:
+        warnings.warn(
+            f"{name} did not converge within max_iter={max_iter} iterations; increase max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

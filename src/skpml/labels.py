@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -123,6 +124,14 @@ def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
         if bad.size:
             raise ValueError(f"Input y contains NaN or infinity in row {bad[0]}.")
     check_classification_targets(values)
+    tagged = [str(value) for value in values.tolist() if isinstance(value, str) and ";" in value][:1]
+    if tagged:
+        warnings.warn(
+            f"y has values such as {tagged[0]!r}, which are taken as one class each. If they are tags, split them: "
+            "y = [set(tags.split(';')) for tags in y].",
+            UserWarning,
+            stacklevel=4,
+        )
     classes, position = np.unique(values, return_inverse=True)
     matrix = np.zeros((values.size, classes.size), np.uint8)
     matrix[np.arange(values.size), position] = 1

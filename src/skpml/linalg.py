@@ -15,7 +15,6 @@ import scipy.sparse
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
 
 __all__ = [
-    "array_namespace",
     "nuclear_norm",
     "polar_factor",
     "ridge_factor",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml.base import BasePMLClassifier
-from skpml.features import RangeScaler, resolve_feature_map
+from skpml.features import RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import ridge_factor
 
 __all__ = ["CandidateRidge"]
@@ -66,9 +66,9 @@ class CandidateRidge(BasePMLClassifier):
             RangeScaler(),
             resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),
         )
-        mapped = self.feature_map_.fit_transform(X)
+        mapped = as_dense(self.feature_map_.fit_transform(X), X.dtype)
         solve = ridge_factor(mapped, ridge=float(self.gamma))
         self.coef_: NDArray[Any] = solve(mapped.T @ Y)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        return self.feature_map_.transform(X) @ self.coef_.astype(X.dtype, copy=False)
+        return as_dense(self.feature_map_.transform(X), X.dtype) @ self.coef_.astype(X.dtype, copy=False)

@@ -100,6 +100,12 @@ def check_occupied(
             "Such a row counts as certainly having none of the labels; leave it out if it was never labelled.",
             "empty_rows",
         )
+    if candidates.all():
+        warnings.warn(
+            "Every label is a candidate of every row, so the candidates tell nothing apart.",
+            UserWarning,
+            stacklevel=4,
+        )
     labels = np.flatnonzero(~candidates.any(axis=0))
     if labels.size:
         names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpml.base import BasePMLClassifier
-from skpml.features import RangeScaler, resolve_feature_map
+from skpml.features import RangeScaler, as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbour_similarity
 from skpml.modal_alignment.solver import Callback, Weights, solve
 
@@ -155,7 +155,7 @@ class PMLMA(BasePMLClassifier):
         self.feature_map_ = resolve_feature_map(
             self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
         )
-        mapped = _dense(self.feature_map_.fit_transform(scaled), X.dtype)
+        mapped = as_dense(self.feature_map_.fit_transform(scaled), X.dtype)
         solution = solve(
             mapped,
             Y,
@@ -198,7 +198,7 @@ class PMLMA(BasePMLClassifier):
         return self._fitted_scores
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        mapped = _dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
+        mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
         return mapped @ self.coef_.astype(X.dtype, copy=False)
 
     def _check_parameters(self) -> None:
@@ -220,9 +220,3 @@ class PMLMA(BasePMLClassifier):
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}.")
-
-
-def _dense(mapped: Any, dtype: Any) -> NDArray[Any]:
-    """A transformer's output as a dense array in the dtype of X."""
-    values = mapped.toarray() if hasattr(mapped, "toarray") else np.asarray(mapped)
-    return values.astype(dtype, copy=False)

@@ -7,7 +7,9 @@ Each function returns its term without the weight.
 
 from __future__ import annotations
 
-from skpml.linalg import Array, array_namespace, nuclear_norm
+from array_api_compat import array_namespace
+
+from skpml.linalg import Array, nuclear_norm
 
 __all__ = [
     "classifier_size",

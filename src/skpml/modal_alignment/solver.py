@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from array_api_compat import device
+from array_api_compat import array_namespace, device
 
-from skpml.linalg import Array, array_namespace, ridge_factor, sparse_operator, tall_product
+from skpml.linalg import Array, ridge_factor, sparse_operator, tall_product
 from skpml.modal_alignment import objective, updates
 
 Basis = Literal["orthogonal", "identity"]

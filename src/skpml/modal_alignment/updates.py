@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from array_api_compat import device
+from array_api_compat import array_namespace, device
 
 from skpml.linalg import (
     Array,
-    array_namespace,
     polar_factor,
     ridge_factor,
     singular_value_threshold,
