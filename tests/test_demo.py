@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from skpml import PMLMA
 from skpml.datasets import load_dataset
 from skpml.demo import METHODS, DemoResult, is_demo_page, render_page, run_demo, summarise, verdict
-from skpml.demo.job import METRIC_NAMES
+from skpml.demo.job import DEFAULT_PENALTY, METRIC_NAMES
 from skpml.metrics import average_precision, denoising_scores
 from skpml.reference import CandidateRidge
 
@@ -26,7 +26,7 @@ VOID = {"meta", "br", "link", "img"}
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(n_folds=3, noise_levels=(6, 9), seed=4)
+    return run_demo(n_folds=3, noise_levels=(6, 9), penalties=(0.1,), seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def test_the_figures_are_those_of_the_learners_on_the_same_folds(result: DemoRes
 
 
 def test_the_same_seed_gives_the_same_page_and_another_seed_another(result: DemoResult, page: str) -> None:
-    assert render_page(run_demo(n_folds=3, noise_levels=(6, 9), seed=4)) == page
-    assert render_page(run_demo(n_folds=3, noise_levels=(6, 9), seed=5)) != page
+    assert render_page(run_demo(n_folds=3, noise_levels=(6, 9), penalties=(0.1,), seed=4)) == page
+    assert render_page(run_demo(n_folds=3, noise_levels=(6, 9), penalties=(0.1,), seed=5)) != page
 
 
 def test_the_page_asks_for_nothing_from_outside(page: str) -> None:
@@ -134,6 +134,7 @@ def _with_average_precision(result: DemoResult, floor: float, method: float, cei
         (0.80, 0.80, 0.90, "does not improve on plain ridge"),
         (0.80, 0.75, 0.90, "does worse than plain ridge"),
         (0.80, 0.87, 0.90, "goes 70% of the way"),
+        (0.80, 0.815, 0.90, "goes only 15% of the way"),
         (0.80, 0.80, 0.80, "nothing to gain."),
         (0.80, 0.70, 0.80, "loses a little by doubting what is right"),
     ],
@@ -144,6 +145,26 @@ def test_the_headline_says_what_the_figures_say(
     headline, grounds = verdict(_with_average_precision(result, floor, method, ceiling))
     assert words in headline
     assert f"{method:.4f} for PML-MA" in grounds
+
+
+@pytest.mark.parametrize(
+    ("ridge", "words"),
+    [(0.95, "the penalty matters more than the method"), (0.81, "No other γ tried lifts ridge")],
+)
+def test_what_the_penalty_does_is_said(result: DemoResult, ridge: float, words: str) -> None:
+    default = _with_average_precision(result, 0.8, 0.85, 0.9).scores
+    other = _with_average_precision(result, ridge, 0.9, 0.95).scores
+    _, grounds = verdict(replace(result, penalties={0.1: other, 1.0: default}))
+    assert words in grounds
+    assert f"PML-MA is ahead at {2 if ridge < 0.9 else 1} of the 2 values tried" in grounds
+
+
+def test_the_default_penalty_is_the_estimators(result: DemoResult) -> None:
+    assert PMLMA().gamma == CandidateRidge().gamma == DEFAULT_PENALTY
+    for method in METHODS.values():
+        assert method.build(0, 0.5).gamma == 0.5
+    assert result.penalties[DEFAULT_PENALTY] is result.scores
+    assert list(result.penalties) == [0.1, 1.0]
 
 
 def test_the_way_to_the_ceiling_is_signed_by_what_is_better(result: DemoResult) -> None:
@@ -157,14 +178,14 @@ def test_the_way_to_the_ceiling_is_signed_by_what_is_better(result: DemoResult) 
 
 @pytest.mark.parametrize("candidates", [1, 10])
 def test_no_noise_and_nothing_but_noise_give_a_page_too(candidates: int) -> None:
-    page = render_page(run_demo(candidates=candidates, n_folds=2, noise_levels=(4,)))
+    page = render_page(run_demo(candidates=candidates, n_folds=2, noise_levels=(4,), penalties=(0.1,)))
     assert ("nothing to clean" in page) == (candidates == 1)
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
 
 
 def test_progress_is_told_step_by_step() -> None:
     seen: list[tuple[int, int, str]] = []
-    run_demo(n_folds=2, noise_levels=(5,), progress=lambda *step: seen.append(step))
+    run_demo(n_folds=2, noise_levels=(5,), penalties=(), progress=lambda *step: seen.append(step))
     assert [done for done, _, _ in seen] == list(range(5))
     assert {total for _, total, _ in seen} == {5}
     assert seen[0][2] == "5 candidates a row"

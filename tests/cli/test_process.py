@@ -110,7 +110,7 @@ def test_the_demonstration(tmp_path: Path) -> None:
 def test_the_demonstration_replaces_its_own_page_only(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = partial(run_demo, n_folds=2, noise_levels=(6,))
+    small = partial(run_demo, n_folds=2, noise_levels=(6,), penalties=(0.1,))
     monkeypatch.setattr("skpml.demo.run_demo", small)
     assert run("demo", "--seed", 1).exit_code == 0
     page = (folder / "demo.html").read_text(encoding="utf-8")

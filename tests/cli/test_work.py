@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from skpml import PMLMA, __version__
+from skpml.cli.fit import fit
 from skpml.datasets import load_dataset, read_dataset
 from skpml.io import load_model, read_model_info
 from skpml.metrics import evaluate
@@ -79,6 +81,17 @@ def test_parameters_reach_the_estimator(run: Run, photos: Path, folder: Path) ->
     parameters = load_model(folder / "a.skpml").get_params()
     assert {name: parameters[name] for name in given} == given
     assert parameters["random_state"] == 9
+
+
+def test_the_defaults_in_the_help_are_those_of_the_estimator() -> None:
+    defaults = PMLMA().get_params()
+    shown = {}
+    for option in fit.params:
+        found = re.search(r"\[default: ([\d.]+)\]", getattr(option, "help", None) or "")
+        if found and option.name in defaults:
+            shown[option.name] = float(found[1])
+    assert len(shown) == 7
+    assert shown == {name: defaults[name] for name in shown}
 
 
 def test_ridge_is_the_floor(run: Run, photos: Path, folder: Path) -> None:

@@ -110,7 +110,12 @@ def _route_warnings() -> None:
     warnings.simplefilter("ignore")
     warnings.filterwarnings("default", category=UserWarning)
 
+    shown: set[str] = set()
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        show_warning(str(message))
+        # Data and estimator may notice the same thing.
+        if str(message) not in shown:
+            shown.add(str(message))
+            show_warning(str(message))
 
     warnings.showwarning = show

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def demo(*, target: Path, candidates: int, seed: int, force: bool) -> None:
     """Compare PML-MA with plain ridge regression on handwritten digits.
 
-    Takes about a quarter of a minute. Ten-fold cross-validation on data that come along: PML-MA and ridge learn from
+    Takes about half a minute. Ten-fold cross-validation on data that come along: PML-MA and ridge learn from
     candidate labels, and ridge on the true labels shows what could be reached. Prints a table and writes one web page
     that opens without a network. An earlier page of the demo is replaced; any other file only with --force.
 

@@ -34,11 +34,9 @@ class _Threshold(click.ParamType):
 
 
 _PARAMETERS = (
-    click.option("--lam", type=_AT_LEAST_0, help="Weight of the low rank of the labels.  [default: 10]"),
-    click.option(
-        "--alpha", type=_AT_LEAST_0, help="Weight of the alignment of neighbours.  [default: 0.001]"
-    ),
-    click.option("--beta", type=_AT_LEAST_0, help="Weight of the prototypes.  [default: 0.001]"),
+    click.option("--lam", type=_AT_LEAST_0, help="Weight of the low rank of the labels.  [default: 1]"),
+    click.option("--alpha", type=_AT_LEAST_0, help="Weight of the alignment of neighbours.  [default: 0.01]"),
+    click.option("--beta", type=_AT_LEAST_0, help="Weight of the prototypes.  [default: 0.01]"),
     click.option("--gamma", type=_AT_LEAST_0, help="Weight of the size of the classifier.  [default: 1]"),
     click.option("--n-neighbors", type=_AT_LEAST_1, help="Neighbours of a row.  [default: 5]"),
     click.option("--feature-map", type=click.Choice(["rbf", "linear"]), help="What is seen of the features."),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from skpml.demo.job import METHODS, DemoResult
+from skpml.demo.job import DEFAULT_PENALTY, METHODS, DemoResult, Scores
 
 # Drawn in colours that occur nowhere else, which then are replaced by the page's own.
 _INK = "#010203"
@@ -143,18 +143,35 @@ def confidence_distribution(result: DemoResult) -> str:
     return _svg("confidences", draw)
 
 
+def _precision_lines(axes: Any, found: Mapping[Any, Scores]) -> None:
+    for (key, method), marker in zip(METHODS.items(), "so^", strict=True):
+        means = [scores[key]["average_precision"].mean() for scores in found.values()]
+        axes.plot(list(found), means, color=_COLOURS[key][0], marker=marker, markersize=5, label=method.title)
+    axes.set(ylabel="average precision")
+    axes.figure.legend(loc="outside lower center", ncols=3, fontsize=8, handlelength=2.0)
+
+
 def noise_sweep(result: DemoResult) -> str:
     """Average precision of the three learners as false candidates are added."""
 
     def draw(axes: Any) -> None:
-        levels = list(result.sweep)
-        for (key, method), marker in zip(METHODS.items(), "so^", strict=True):
-            means = [result.sweep[level][key]["average_precision"].mean() for level in levels]
-            axes.plot(levels, means, color=_COLOURS[key][0], marker=marker, markersize=5, label=method.title)
-        axes.set(xlabel="candidates a row", ylabel="average precision", xticks=levels)
-        axes.figure.legend(loc="outside lower center", ncols=3, fontsize=8, handlelength=2.0)
+        _precision_lines(axes, result.sweep)
+        axes.set(xlabel="candidates a row", xticks=list(result.sweep))
 
     return _svg("sweep", draw)
+
+
+def penalty_sweep(result: DemoResult) -> str:
+    """Average precision of the three learners over the penalty that they share."""
+
+    def draw(axes: Any) -> None:
+        _precision_lines(axes, result.penalties)
+        axes.axvline(DEFAULT_PENALTY, color=_INK, linewidth=0.8, linestyle=":", zorder=0)
+        axes.set(xlabel="penalty γ (dotted: the default)", xscale="log")
+        axes.set_xticks(list(result.penalties), [f"{gamma:g}" for gamma in result.penalties])
+        axes.minorticks_off()
+
+    return _svg("penalties", draw)
 
 
 def denoising_by_label(result: DemoResult) -> str:

@@ -23,6 +23,9 @@ DEFAULT_CANDIDATES = 6
 DEFAULT_FOLDS = 10
 # With fewer candidates most rows keep only true labels, with ten every row has every label.
 NOISE_LEVELS = (4, 5, 6, 7, 8, 9)
+# The one parameter that all three learners have; the comparison is made at the library's default.
+PENALTIES = (0.01, 0.1, 1.0, 10.0)
+DEFAULT_PENALTY = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,24 @@ class Method:
     title: str
     role: str
     learns_from: Literal["candidates", "truth"]
-    build: Callable[[int], Any]
+    build: Callable[[int, float], Any]
 
 
 METHODS = {
     "floor": Method(
-        "Ridge on candidates", "floor", "candidates", lambda seed: CandidateRidge(random_state=seed)
+        "Ridge on candidates",
+        "floor",
+        "candidates",
+        lambda seed, gamma: CandidateRidge(gamma=gamma, random_state=seed),
     ),
-    "pml-ma": Method("PML-MA", "the method", "candidates", lambda seed: PMLMA(random_state=seed)),
+    "pml-ma": Method(
+        "PML-MA", "the method", "candidates", lambda seed, gamma: PMLMA(gamma=gamma, random_state=seed)
+    ),
     "ceiling": Method(
-        "Ridge on true labels", "ceiling", "truth", lambda seed: CandidateRidge(random_state=seed)
+        "Ridge on true labels",
+        "ceiling",
+        "truth",
+        lambda seed, gamma: CandidateRidge(gamma=gamma, random_state=seed),
     ),
 }
 
@@ -60,6 +71,8 @@ class DemoResult:
         Metrics on the held-out rows of each fold.
     sweep : dict of number of candidates to scores
         The same with other amounts of noise; `candidates` is among them where it is one of the usual ones.
+    penalties : dict of penalty γ to scores
+        The same with other penalties, for all three learners alike.
     model : PMLMA
         Fitted to all rows, for confidences and the history of the objective.
     denoising_auc : dict of method to float
@@ -75,6 +88,7 @@ class DemoResult:
     n_folds: int
     scores: Scores
     sweep: dict[int, Scores]
+    penalties: dict[float, Scores]
     model: PMLMA
     denoising_auc: dict[str, float]
     denoising_by_label: dict[str, NDArray[np.float64]]
@@ -86,6 +100,7 @@ def run_demo(
     seed: int = 0,
     n_folds: int = DEFAULT_FOLDS,
     noise_levels: tuple[int, ...] = NOISE_LEVELS,
+    penalties: tuple[float, ...] = PENALTIES,
     progress: Progress | None = None,
 ) -> DemoResult:
     """Run the comparison on the embedded data.
@@ -100,6 +115,8 @@ def run_demo(
         Folds of the cross-validation.
     noise_levels : tuple of int
         Numbers of candidates for the comparison over the amount of noise.
+    penalties : tuple of float
+        Values of γ for the comparison over the penalty.
     progress : callable, optional
         Called as ``progress(done, total, what)`` before each step.
 
@@ -108,14 +125,19 @@ def run_demo(
     DemoResult
     """
     levels = sorted({candidates, *noise_levels})
-    steps = _Steps((len(levels) * n_folds) + 1, progress)
+    others = [gamma for gamma in penalties if gamma != DEFAULT_PENALTY]
+    steps = _Steps(((len(levels) + len(others)) * n_folds) + 1, progress)
     datasets = {level: load_dataset("digits", candidates=level, random_state=seed) for level in levels}
     results = {
-        level: _compare(dataset, n_folds, seed, steps, f"{level} candidates a row")
+        level: _compare(dataset, n_folds, seed, DEFAULT_PENALTY, steps, f"{level} candidates a row")
         for level, dataset in datasets.items()
     }
-    steps.advance("PML-MA on all rows")
     dataset = datasets[candidates]
+    by_penalty = {
+        gamma: _compare(dataset, n_folds, seed, gamma, steps, f"penalty {gamma:g}") for gamma in others
+    }
+    by_penalty[DEFAULT_PENALTY] = results[candidates]
+    steps.advance("PML-MA on all rows")
     model = PMLMA(random_state=seed).fit(dataset.X, dataset.candidates)
     ridge = CandidateRidge(random_state=seed).fit(dataset.X, dataset.candidates)
     confidences = {"floor": ridge.decision_function(dataset.X), "pml-ma": model.confidences_}
@@ -127,6 +149,7 @@ def run_demo(
         n_folds=n_folds,
         scores=results[candidates],
         sweep={level: results[level] for level in noise_levels},
+        penalties=dict(sorted(by_penalty.items())),
         model=model,
         denoising_auc={key: _denoising_auc(dataset, values) for key, values in confidences.items()},
         denoising_by_label={
@@ -148,11 +171,18 @@ class _Steps:
         self.done += 1
 
 
-def _compare(dataset: PartialDataset, n_folds: int, seed: int, steps: _Steps, what: str) -> Scores:
+def _compare(
+    dataset: PartialDataset, n_folds: int, seed: int, gamma: float, steps: _Steps, what: str
+) -> Scores:
     folds: list[dict[str, dict[str, float]]] = []
     for train, test in _folds(dataset, n_folds, seed):
         steps.advance(what)
-        folds.append({key: _held_out(method, dataset, train, test, seed) for key, method in METHODS.items()})
+        folds.append(
+            {
+                key: _held_out(method.build(seed, gamma), method.learns_from, dataset, train, test)
+                for key, method in METHODS.items()
+            }
+        )
     return {
         key: {name: np.array([fold[key][name] for fold in folds]) for name in METRIC_NAMES} for key in METHODS
     }
@@ -162,11 +192,13 @@ def _folds(dataset: PartialDataset, n_folds: int, seed: int) -> Iterator[tuple[A
     yield from KFold(n_folds, shuffle=True, random_state=seed).split(dataset.X)
 
 
-def _held_out(method: Method, dataset: PartialDataset, train: Any, test: Any, seed: int) -> dict[str, float]:
+def _held_out(
+    model: Any, learns_from: str, dataset: PartialDataset, train: Any, test: Any
+) -> dict[str, float]:
     assert dataset.truth is not None
-    labels = dataset.candidates if method.learns_from == "candidates" else dataset.truth
+    labels = dataset.candidates if learns_from == "candidates" else dataset.truth
     # The same seed draws the same anchors from the same rows, so all three see the same features.
-    model = method.build(seed).fit(dataset.X[train], labels[train])
+    model.fit(dataset.X[train], labels[train])
     rows = dataset.X[test]
     return evaluate(dataset.truth[test], model.decision_function(rows), model.predict(rows), convention="pml")
 

@@ -81,6 +81,7 @@ _FIGURES = {
     "convergence": figures.convergence,
     "confidences": figures.confidence_distribution,
     "sweep": figures.noise_sweep,
+    "penalties": figures.penalty_sweep,
     "labels": figures.denoising_by_label,
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.demo.job import METHODS, METRIC_NAMES, DemoResult
+from skpml.demo.job import DEFAULT_PENALTY, METHODS, METRIC_NAMES, DemoResult, Scores
 from skpml.metrics import METRICS
 
 # Below a tenth of the distance from floor to ceiling, a difference is called little.
@@ -85,15 +85,35 @@ def verdict(result: DemoResult) -> tuple[str, str]:
         f"Against ridge on the same candidates PML-MA wins more folds than it loses in "
         f"{_listed(better)}, and loses more than it wins in {_listed(worse)}."
     )
-    return _headline(judged), f"{grounds}{_over_noise(result)}"
+    return _headline(judged), f"{grounds}{_over_penalties(result)}{_over_noise(result)}"
+
+
+def _over_penalties(result: DemoResult) -> str:
+    """Whether the difference outlives another penalty, and whether the penalty alone would have done more."""
+    precision = {gamma: _average_precision(scores) for gamma, scores in result.penalties.items()}
+    if len(precision) < 2:
+        return ""
+    ahead = sum(found["pml-ma"] > found["floor"] for found in precision.values())
+    same = (
+        f" With the same penalty γ for both, PML-MA is ahead at {ahead} of the {len(precision)} values tried."
+    )
+    best = max(precision, key=lambda gamma: precision[gamma]["floor"])
+    reached, method = precision[best]["floor"], precision[DEFAULT_PENALTY]["pml-ma"]
+    if reached > method:
+        return (
+            f"{same} But ridge with γ = {best:g} reaches {reached:.4f}, more than PML-MA at the default "
+            f"γ = {DEFAULT_PENALTY:g}: here the penalty matters more than the method."
+        )
+    return f"{same} No other γ tried lifts ridge to what PML-MA has at the default."
+
+
+def _average_precision(scores: Scores) -> dict[str, float]:
+    return {key: float(found["average_precision"].mean()) for key, found in scores.items()}
 
 
 def _over_noise(result: DemoResult) -> str:
     """Where PML-MA stands best and worst against the floor, over the amounts of noise tried."""
-    precision = {
-        level: {key: float(scores[key]["average_precision"].mean()) for key in ("pml-ma", "floor")}
-        for level, scores in result.sweep.items()
-    }
+    precision = {level: _average_precision(scores) for level, scores in result.sweep.items()}
     if len(precision) < 2:
         return ""
     ordered = sorted(precision, key=lambda level: precision[level]["pml-ma"] - precision[level]["floor"])
@@ -123,8 +143,10 @@ def _headline(judged: MetricSummary) -> str:
             "On these data PML-MA does worse than plain ridge regression on the candidates "
             f"(by {percent} of the way from floor to ceiling)."
         )
+    only = "only " if judged.closed < _SMALL else ""
     return (
-        f"On these data PML-MA goes {percent} of the way from ridge on the candidates to ridge on the truth."
+        f"On these data PML-MA goes {only}{percent} of the way "
+        "from ridge on the candidates to ridge on the truth."
     )
 
 
