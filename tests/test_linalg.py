@@ -133,6 +133,24 @@ def test_tall_product(order):
     assert_allclose(linalg.tall_product(strided, M), X @ M)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_squared_row_norms(order):
+    X = np.asarray(np.random.default_rng(0).normal(size=(20, 4)), order=order)
+    assert_allclose(linalg.squared_row_norms(X), (X**2).sum(axis=1))
+
+
+def test_one_blas_gives_the_threads_back():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()]
+
+    before = threads()
+    with pytest.raises(KeyError), linalg.one_blas(np.ones(1)):
+        raise KeyError
+    assert threads() == before
+
+
 def test_sparse_operator():
     rng = np.random.default_rng(0)
     S = scipy.sparse.csr_array(rng.random((10, 10)) * (rng.random((10, 10)) < 0.3))

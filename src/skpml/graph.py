@@ -17,7 +17,7 @@ __all__ = ["check_similarity", "neighbour_similarity"]
 Search = Literal["auto", "exact", "cells"]
 
 # Above this many rows the exact search, whose cost grows with the square of the rows, gives way to the search in cells.
-EXACT_SEARCH_ROWS = 20_000
+EXACT_SEARCH_ROWS = 10_000
 _ROWS_PER_CELL = 256
 _CELLS_SEARCHED = 16
 
@@ -37,7 +37,7 @@ def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto
     search : {"auto", "exact", "cells"}, default="auto"
         "exact" compares all pairs of rows. "cells" assigns each row to the nearest of n/256 pivot rows and searches
         only the 16 cells around its own: a few neighbours may be missed, and the cost no longer grows with the
-        square of the rows. "auto" is exact up to 20,000 rows.
+        square of the rows. "auto" is exact up to 10,000 rows.
 
     Returns
     -------

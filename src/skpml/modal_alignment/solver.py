@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from array_api_compat import array_namespace, device
 
-from skpml.linalg import Array, ridge_factor, sparse_operator, tall_product
+from skpml.linalg import Array, one_blas, ridge_factor, sparse_operator, squared_row_norms, tall_product
 from skpml.modal_alignment import objective, updates
 
 Basis = Literal["orthogonal", "identity"]
@@ -136,9 +136,9 @@ def solve(
     callback : callable or None
         Called as ``callback(iteration, losses)`` after every iteration; a true return value stops the fit.
     """
-    return _Fit(X, Y, similarity, weights, subspace_dim, prototypes, basis, frozenset(without)).run(
-        max_iter, tol, callback
-    )
+    with one_blas(X):
+        fit = _Fit(X, Y, similarity, weights, subspace_dim, prototypes, basis, frozenset(without))
+        return fit.run(max_iter, tol, callback)
 
 
 class _Fit:
@@ -173,7 +173,7 @@ class _Fit:
         self.eye = xp.eye(c, dtype=Y.dtype, device=device(Y))
 
         self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=weights.gamma)
-        self.squared_norms = xp.vecdot(X, X) if self.beta else None
+        self.squared_norms = squared_row_norms(X) if self.beta else None
 
         self.R = Y
         self.Q: Array | None = None
