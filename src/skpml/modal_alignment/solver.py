@@ -175,7 +175,7 @@ class _Fit:
         self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=weights.gamma)
         self.squared_norms = squared_row_norms(X) if self.beta else None
 
-        self.R = Y
+        self._set_pseudo_labels(Y)
         self.Q: Array | None = None
         self.P2: Array | None = None
         if m < c:
@@ -187,11 +187,20 @@ class _Fit:
         The paper starts from random projections. This start depends on nothing random and turns with the labels:
         the leading eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
         """
-        target = tall_product(self.X, self.graph.smooth(self.Y), transpose=True)
+        target = tall_product(self.X, self._smoothed_pseudo_labels(), transpose=True)
         explained = target.T @ self.solve_ridge(target)
         _, vectors = self.xp.linalg.eigh((explained + explained.T) / 2)
         self.P2 = vectors[:, -m:]
         self._update_features_side(projection=True, prototypes=False)
+
+    def _set_pseudo_labels(self, R: Array) -> None:
+        """R, and with it SR, which the local loss and the next classifier both need."""
+        self.R = R
+        self.SR = self.graph.apply(R) if self.graph.alpha else None
+
+    def _smoothed_pseudo_labels(self) -> Array:
+        """``R + αSR``."""
+        return self.R if self.SR is None else self.R + self.graph.alpha * self.SR
 
     def _project(self, R: Array) -> Array:
         return R if self.P2 is None else R @ self.P2
@@ -205,7 +214,7 @@ class _Fit:
         X is by far the largest array: both right-hand sides share one pass over it, and both products another.
         """
         xp, R = self.xp, self.R
-        targets = [self.graph.smooth(self._project(R))] if projection else []
+        targets = [self._project(self._smoothed_pseudo_labels())] if projection else []
         if prototypes:
             means = self.prototype_kind == "mean"
             targets.append(R if means else xp.sum(R, axis=1)[:, None] * R)
@@ -241,7 +250,9 @@ class _Fit:
             curvature = curvature + self.beta * (self.V.T @ self.V)
         lipschitz = updates.lipschitz_constant(curvature, self.graph.alpha, self.graph.largest_degree)
         if lipschitz > 0:
-            self.R = updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam)
+            self._set_pseudo_labels(
+                updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam)
+            )
 
     def _iterate(self) -> None:
         if self.aligns and self.P2 is not None:
@@ -261,10 +272,9 @@ class _Fit:
             labels = self._project(self.R)
             losses["global_alignment"] = objective.global_alignment_loss(self.XP1, labels)
             losses["classifier"] = self.weights.gamma * objective.classifier_size(self.P1)
-            if self.graph.alpha:
-                neighbours = self.graph.apply(labels)
+            if self.SR is not None:
                 losses["local_alignment"] = self.graph.alpha * objective.local_alignment_loss(
-                    self.XP1, labels, neighbours, self.graph.degrees
+                    self.XP1, labels, self._project(self.SR), self.graph.degrees
                 )
         if self.decomposes:
             losses["decomposition"] = objective.decomposition_loss(self.Y, self.R, self.Q)
