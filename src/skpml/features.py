@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "as_dense", "default_n_anchors", "resolve_feature_map"]
+__all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
 
 # Beyond this the published rule (a fixed share of the rows) would make the cost grow with the cube of the rows.
 # It is the largest number the rule gives below 9000 rows, so no published configuration is touched.

@@ -198,7 +198,7 @@ def test_missing_files(refused: Refused, model: Path, photos: Path) -> None:
 def test_features_the_model_does_not_know(refused: Refused, model: Path, folder: Path) -> None:
     write_rows(folder / "new.csv", ["red", "grey"], [[1, 2]])
     message = refused("predict", model, "new.csv", "-o", "out.csv")
-    assert "new.csv lacks 2 of the 3 features the model was fitted on: 'green', 'blue'" in message
+    assert "new.csv: lacks 2 of the 3 columns that are needed: green, blue" in message
     np.savez(folder / "new.npz", X=np.ones((4, 5)), Y_candidate=np.ones((4, 2), int))
     message = refused("predict", model, "new.npz", "-o", "out.csv")
     assert "new.npz has 5 features, but the model was fitted on 3" in message

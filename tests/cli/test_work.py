@@ -59,15 +59,24 @@ def test_confidences_stand_where_candidates_are(run: Run, photos: Path, folder: 
     run("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml", "--confidences", "doubts.csv")
     confidences = load_model(folder / "a.skpml").confidences_
     written = rows_of(folder / "doubts.csv")
-    assert len(written) == 40
-    for row, (line, photo) in enumerate(zip(written, rows_of(photos), strict=True)):
-        assert line["row"] == str(row)
-        for column, label in enumerate(LABELS):
-            cell = line[f"confidence:{label}"]
-            if label in photo["tags"].split(";"):
-                assert float(cell) == pytest.approx(confidences[row, column], abs=1e-5)
-            else:
-                assert cell == ""
+    tags = {(row, tag) for row, photo in enumerate(rows_of(photos)) for tag in photo["tags"].split(";")}
+    assert len(written) == len(tags)
+    assert {(int(line["row"]), line["label"]) for line in written} == tags
+    values = [float(line["confidence"]) for line in written]
+    assert values == sorted(values)
+    for line, value in zip(written, values, strict=True):
+        assert value == pytest.approx(confidences[int(line["row"]), LABELS.index(line["label"])], abs=1e-5)
+
+
+def test_help_of_fit_states_the_defaults_of_the_estimator(run: Run) -> None:
+    text = " ".join(run("fit", "--help").stdout.partition("Options:")[2].split())
+    for name in ("lam", "alpha", "beta", "gamma", "n_neighbors", "threshold", "max_iter", "tol"):
+        option = text[text.index(f"--{name.replace('_', '-')} ") :]
+        stated = option[
+            option.index("[default: ") + len("[default: ") : option.index("]", option.index("[default: "))
+        ]
+        default = PMLMA().get_params()[name]
+        assert stated == (default if isinstance(default, str) else f"{default:g}"), name
 
 
 def test_parameters_reach_the_estimator(run: Run, photos: Path, folder: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from skpml.cli.base import Command
 from skpml.cli.console import progress_bar, say, show_table
-from skpml.cli.features import features_of
+from skpml.cli.features import columns_wanted, features_of
 from skpml.cli.reading import Reading, read, reading_options
 
 
@@ -41,7 +41,7 @@ def evaluate(*, model_file: Path, source: str, convention: str, as_json: bool, r
     with progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         update(0, None, f"reading {source}")
-        dataset = read(source, reading)
+        dataset = read(source, reading, features=columns_wanted(source, info))
         if dataset.truth is None:
             raise click.ClickException(
                 f"{source} has no true labels to compare with; --true-tags or --true-label names their columns"

@@ -14,15 +14,25 @@ if TYPE_CHECKING:
     from skpml.datasets import PartialDataset
     from skpml.io import ModelInfo
 
-_TABLES = (".csv", ".parquet")
-
 
 def read_rows(source: str, reading: Reading, model: Any, info: ModelInfo) -> Any:
     """Features for a model from data that need no labels where they are a table with named columns."""
-    path = Path(source)
-    if info.feature_names is not None and is_file_name(source) and path.suffix.lower() in _TABLES:
-        return _framed(_table_columns(path, reading, info.feature_names), model, info)
-    return features_of(source, read(source, reading), model, info)
+    from skpml.datasets import read_features
+
+    columns = columns_wanted(source, info)
+    if columns is None:
+        return features_of(source, read(source, reading), model, info)
+    options = reading.for_file(Path(source).suffix.lower())
+    text = {name: options[name][1] for name in ("delimiter", "encoding") if name in options}
+    return _framed(read_features(source, columns, **text), model, info)
+
+
+def columns_wanted(source: str, info: ModelInfo) -> tuple[str, ...] | None:
+    """The columns of a table that the model knows by name; None where data have no such columns."""
+    from skpml.datasets.files import FEATURE_READERS
+
+    is_table = is_file_name(source) and Path(source).suffix.lower() in FEATURE_READERS
+    return info.feature_names if is_table else None
 
 
 def features_of(source: str, dataset: PartialDataset, model: Any, info: ModelInfo) -> Any:
@@ -57,28 +67,3 @@ def _framed(X: Any, model: Any, info: ModelInfo) -> Any:
     import pandas as pd
 
     return pd.DataFrame(X, columns=list(model.feature_names_in_))
-
-
-def _table_columns(path: Path, reading: Reading, wanted: tuple[str, ...]) -> Any:
-    """The wanted columns of a table; whatever else stands in it is passed over."""
-    from skpml.datasets.formats import csv_files, parquet_files
-    from skpml.datasets.formats.files import parsing
-    from skpml.datasets.formats.label_columns import Layout
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix.lower() == ".parquet":
-        from pyarrow import parquet
-
-        with parsing(path, "Parquet"):
-            table = parquet.read_table(path)
-        _check_present(path, table.column_names, wanted)
-        return parquet_files._feature_matrix(path, table, wanted)
-    options = reading.for_file(".csv")
-    delimiter, encoding = (
-        options.get(name, (None, usual))[1] for name, usual in (("delimiter", ","), ("encoding", "utf-8-sig"))
-    )
-    header, rows, lines = csv_files._read_rows(path, delimiter, encoding)
-    _check_present(path, header, wanted)
-    position = {name: column for column, name in enumerate(header)}
-    return csv_files._feature_matrix(path, rows, Layout(None, None, wanted), position, lines)

@@ -67,7 +67,7 @@ def _parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )  # fmt: skip
 @click.option(
     "--confidences", metavar="OUT.csv", type=click.Path(path_type=Path),
-    help="Also write how far each candidate is believed (pml-ma only).",
+    help="Also write how far each candidate is believed, least first (pml-ma only).",
 )  # fmt: skip
 @click.option("--method", type=click.Choice(["pml-ma", "ridge"]), default="pml-ma", show_default=True)
 @_parameter_options
@@ -162,20 +162,19 @@ def _learn(model: Any, dataset: PartialDataset, update: Callable[[int, int | Non
 
 
 def _write(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
-    """The model and, where asked for, the confidences: blank where a label is no candidate."""
+    """The model and, where asked for, the confidences: a line a candidate, least believed first."""
     from skpml.io import save_model
 
     with whole(*outputs) as temporary:
         save_model(model, temporary[0], label_names=dataset.label_names, feature_names=dataset.feature_names)
         if len(outputs) > 1:
-            believed = np.where(dataset.candidates > 0, model.confidences_, np.nan).tolist()
+            rows, labels = np.nonzero(dataset.candidates)
+            believed = model.confidences_[rows, labels]
+            order = np.argsort(believed, kind="stable").tolist()
             write_table(
                 temporary[1],
-                ["row", *(f"confidence:{name}" for name in dataset.label_names)],
-                (
-                    [row, *("" if value != value else f"{value:.6g}" for value in values)]
-                    for row, values in enumerate(believed)
-                ),
+                ["row", "label", "confidence"],
+                ([rows[i], dataset.label_names[labels[i]], f"{believed[i]:.6g}"] for i in order),
             )
 
 

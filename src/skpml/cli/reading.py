@@ -109,8 +109,11 @@ def is_file_name(source: str) -> bool:
     return path.suffix.lower() in READERS or len(path.parts) > 1 or path.exists()
 
 
-def read(source: str, reading: Reading) -> PartialDataset:
-    """Read a file or load a data set. Empty rows and labels pass: the commands look at them."""
+def read(source: str, reading: Reading, *, features: tuple[str, ...] | None = None) -> PartialDataset:
+    """Read a file or load a data set. Empty rows and labels pass: the commands look at them.
+
+    `features` names the columns of a table to take; by default all that are not labels.
+    """
     from skpml.datasets import read_dataset
 
     if not is_file_name(source):
@@ -118,6 +121,8 @@ def read(source: str, reading: Reading) -> PartialDataset:
     if reading.candidates is not None or reading.noise_seed is not None:
         raise click.UsageError("--candidates and --noise-seed are for data sets by name; a file has its own")
     options = _checked_options(Path(source), reading)
+    if features is not None:
+        options["features"] = features
     return read_dataset(source, empty_rows="ignore", empty_labels="ignore", **options)
 
 

@@ -16,9 +16,9 @@ from skpml.datasets.formats.label_columns import (
     TRUTH_PREFIX,
     Flags,
     LabelSource,
-    Layout,
     TableStyle,
     Tags,
+    check_columns,
     find_layout,
     flag,
     label_vocabulary,
@@ -39,6 +39,7 @@ def read_csv(
     truth_prefix: str = TRUTH_PREFIX,
     separator: str = ";",
     label_names: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     delimiter: str = ",",
     encoding: str = "utf-8-sig",
@@ -64,8 +65,11 @@ def read_csv(
         What stands between tags.
     label_names : sequence of str, optional
         Labels and their order for tags; by default all tags that occur, sorted.
+    features : sequence of str, optional
+        Columns that are features, in this order; any others are passed over. By default all columns that are
+        not labels and not ignored, and they must be numbers.
     ignore : sequence of str, default=()
-        Columns that are neither labels nor features. All that remain are features and must be numbers.
+        Columns that are neither labels nor features.
     delimiter : str, default=","
         What stands between columns.
     encoding : str, default="utf-8-sig"
@@ -82,6 +86,7 @@ def read_csv(
         truth=truth,
         candidate_prefix=candidate_prefix,
         truth_prefix=truth_prefix,
+        features=features,
         ignore=ignore,
     )
     position = {name: column for column, name in enumerate(header)}
@@ -99,7 +104,7 @@ def read_csv(
 
     return build_dataset(
         path,
-        X=_feature_matrix(path, rows, layout, position, lines),
+        X=_feature_matrix(path, rows, layout.features, position, lines),
         candidates=matrix(layout.candidates),
         truth=matrix(layout.truth),
         label_names=names,
@@ -140,12 +145,22 @@ def _read_rows(path: Path, delimiter: str, encoding: str) -> tuple[list[str], li
     return header, rows, lines
 
 
-def _feature_matrix(
-    path: Path, rows: list[list[str]], layout: Layout, position: dict[str, int], lines: list[int]
+def read_csv_features(
+    path: Path, columns: Sequence[str], *, delimiter: str = ",", encoding: str = "utf-8-sig"
 ) -> Any:
-    if not layout.features:
+    """The named columns of a table as numbers, whatever else stands in it."""
+    header, rows, lines = _read_rows(path, delimiter, encoding)
+    check_columns(path, header, columns)
+    position = {name: column for column, name in enumerate(header)}
+    return _feature_matrix(path, rows, tuple(columns), position, lines)
+
+
+def _feature_matrix(
+    path: Path, rows: list[list[str]], names: tuple[str, ...], position: dict[str, int], lines: list[int]
+) -> Any:
+    if not names:
         return None
-    columns = [position[name] for name in layout.features]
+    columns = [position[name] for name in names]
     X = np.empty((len(rows), len(columns)))
     for index, row in enumerate(rows):
         cells = [row[column] for column in columns]
@@ -155,7 +170,7 @@ def _feature_matrix(
         except ValueError:
             bad = [j for j, cell in enumerate(cells) if not _is_number(cell)]
         if len(bad):
-            name, cell = layout.features[bad[0]], cells[bad[0]]
+            name, cell = names[bad[0]], cells[bad[0]]
             raise DatasetFormatError(
                 path,
                 f"column {name!r} holds {cell!r}, which is not a finite number; "

@@ -56,6 +56,7 @@ def find_layout(
     truth: LabelSource,
     candidate_prefix: str,
     truth_prefix: str,
+    features: Sequence[str] | None,
     ignore: Sequence[str],
 ) -> Layout:
     """Tell from the header, and from what the caller says, which columns are labels and which features."""
@@ -78,7 +79,20 @@ def find_layout(
             path, found_candidates, found_truth, by_position=not isinstance(truth, str | None)
         )
     taken = set(ignore).union(*(_columns(part) for part in (found_candidates, found_truth)))
+    if features is not None:
+        check_columns(path, header, features)
+        if both := [name for name in features if name in taken]:
+            raise DatasetFormatError(path, f"columns cannot be features and something else: {listed(both)}")
+        return Layout(found_candidates, found_truth, tuple(features))
     return Layout(found_candidates, found_truth, tuple(name for name in header if name not in taken))
+
+
+def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise unless a table has all the columns that are wanted."""
+    if missing := [name for name in wanted if name not in set(header)]:
+        raise DatasetFormatError(
+            path, f"lacks {len(missing)} of the {len(wanted)} columns that are needed: {listed(missing)}"
+        )
 
 
 def _find(

@@ -17,6 +17,7 @@ from skpml.datasets.formats.label_columns import (
     LabelSource,
     TableStyle,
     Tags,
+    check_columns,
     find_layout,
     label_vocabulary,
     split_tags,
@@ -36,6 +37,7 @@ def read_parquet(
     truth_prefix: str = TRUTH_PREFIX,
     separator: str = ";",
     label_names: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     empty_rows: EmptyPolicy = "error",
     empty_labels: EmptyPolicy = "error",
@@ -45,10 +47,7 @@ def read_parquet(
     A column of tags may hold text or lists of text.
     """
     path = Path(path)
-    parquet = require_extra("pyarrow.parquet", "reading Parquet files")
-    with parsing(path, "Parquet"):
-        table = parquet.read_table(path, page_checksum_verification=True)
-        header = table.column_names
+    table, header = _read_table(path)
     layout = find_layout(
         path,
         header,
@@ -56,6 +55,7 @@ def read_parquet(
         truth=truth,
         candidate_prefix=candidate_prefix,
         truth_prefix=truth_prefix,
+        features=features,
         ignore=ignore,
     )
     tags = {
@@ -80,6 +80,20 @@ def read_parquet(
         empty_rows=empty_rows,
         empty_labels=empty_labels,
     )
+
+
+def read_parquet_features(path: Path, columns: Sequence[str]) -> Any:
+    """The named columns of a table as numbers, whatever else stands in it."""
+    table, header = _read_table(path)
+    check_columns(path, header, columns)
+    return _feature_matrix(path, table, tuple(columns))
+
+
+def _read_table(path: Path) -> tuple[Any, list[str]]:
+    parquet = require_extra("pyarrow.parquet", "reading Parquet files")
+    with parsing(path, "Parquet"):
+        table = parquet.read_table(path, page_checksum_verification=True)
+        return table, table.column_names
 
 
 def _no_nulls(path: Path, table: Any, name: str) -> Any:
