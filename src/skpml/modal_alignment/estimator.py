@@ -47,7 +47,7 @@ class PMLMA(BasePMLClassifier):
         Form of the class prototypes V.
     basis : {"identity", "orthogonal"}, default="identity"
         Keep the label basis Q at the identity, or learn it as the paper does. The learnt basis can drift and mix
-        labels; over the data sets measured in the method page it never helped, hence the default.
+        labels; on no data set of the method page did it raise average precision, hence the default.
     threshold : float or "auto", default="auto"
         Scores above it are predicted. "auto" estimates, without any true label, how far the noise has lifted the
         scores of negatives, and cuts half way; see :mod:`skpml.threshold`. The paper uses 0.5.
