@@ -105,11 +105,12 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _set_threshold(self, X: Any, candidates: NDArray[np.uint8]) -> None:
         if self.threshold == "auto":
-            self.threshold_, self._negative_level = automatic_threshold(
+            self.threshold_, negative_level = automatic_threshold(
                 self._training_scores(X), candidates, getattr(self, "confidences_", None)
             )
+            self._probability_width = 2 * max(self.threshold_ - negative_level, 1e-3)
         else:
-            self.threshold_, self._negative_level = float(self.threshold), 0.0
+            self.threshold_, self._probability_width = float(self.threshold), 1.0
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -133,9 +134,10 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Scores mapped to [0, 1], strictly increasing for each label; above ½ exactly where ``predict`` says yes.
 
-        A logistic curve through ``threshold_``: ``1 / (1 + exp(−8 (f − t) / (2(t − ρ))))`` with score f, threshold t
-        and ρ the score level of clear negatives (0 where the threshold was given as a number). It orders and
-        separates labels; it is not calibrated. Where y had one class a row, the softmax of 8 f: each row sums to 1.
+        A logistic curve through the threshold t: ``1 / (1 + exp(−8 (f − t) / s))`` for the score f. With an automatic
+        threshold, s is twice the distance from the level of clear negatives to t; with a threshold given as a number,
+        s is 1. It orders and separates labels; it is not calibrated. Where y had one class a row, the softmax of 8 f:
+        each row sums to 1.
 
         Returns
         -------
@@ -144,8 +146,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         scores = self._checked_scores(X)
         if self._layout == "classes":
             return softmax(_STEEPNESS * scores, axis=1)
-        width = 2 * np.maximum(self.threshold_ - self._negative_level, 1e-3)
-        return expit(_STEEPNESS * (scores - self.threshold_) / width).astype(scores.dtype, copy=False)
+        centred = (scores - self.threshold_) / self._probability_width
+        return expit(_STEEPNESS * centred).astype(scores.dtype, copy=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Decisions: a 0/1 matrix in the order of ``classes_``, or one class a row where y had that form."""
