@@ -39,6 +39,13 @@ class TestRangeScaler:
         sparse = scipy.sparse.coo_array(X).asformat(layout)
         assert_allclose(RangeScaler().fit_transform(sparse), RangeScaler().fit_transform(X), atol=1e-12)
 
+    @pytest.mark.parametrize(("dtype", "tiny"), [(np.float64, 1e-310), (np.float32, 1e-40)])
+    def test_range_too_small_to_divide_by_is_constant(self, dtype, tiny):
+        X = np.array([[0, 1], [tiny, 2], [0, 3]], dtype)
+        scaled = RangeScaler().fit_transform(X)
+        assert_array_equal(scaled[:, 0], 0)
+        assert_array_equal(scaled[:, 1], [-1, 0, 1])
+
     def test_huge_range_does_not_overflow(self):
         X = np.array([[-1.7e308], [1.7e308], [0.0]])
         assert_allclose(RangeScaler().fit_transform(X).ravel(), [-1, 1, 0])
@@ -105,6 +112,19 @@ class TestRBFAnchors:
 
     def test_identical_rows_give_no_nan(self):
         assert np.isfinite(RBFAnchors().fit_transform(np.ones((5, 2)))).all()
+
+    @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-7), (np.float32, 0.3)])
+    def test_far_from_the_origin(self, X, dtype, tolerance):
+        near, far = (RBFAnchors().fit_transform((X + shift).astype(dtype)) for shift in (0, 1e6))
+        assert np.isfinite(far).all()
+        assert_allclose(far, near, atol=tolerance)
+
+    def test_keeps_no_hold_of_the_training_rows(self, X):
+        given = X.copy()
+        map_ = RBFAnchors().fit(given)
+        before = map_.transform(X)
+        given[:] = 0
+        assert_array_equal(map_.transform(X), before)
 
     def test_no_anchor(self, X):
         with pytest.raises(ValueError, match="n_anchors must be at least 1"):

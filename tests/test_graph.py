@@ -28,9 +28,11 @@ def test_scale_and_shift_change_nothing():
     assert_allclose(neighbour_similarity(10 * X + 3).toarray(), neighbour_similarity(X).toarray(), atol=1e-10)
 
 
-def test_duplicates_everywhere_give_similarity_one():
-    X = np.repeat(np.eye(3), 8, axis=0)
-    S = neighbour_similarity(X, n_neighbors=3)
+@pytest.mark.parametrize("d", [3, 30])
+@pytest.mark.parametrize("search", ["exact", "cells"])
+def test_duplicates_everywhere_give_similarity_one(d, search):
+    X = np.repeat(np.random.default_rng(0).normal(size=(3, d)), 8, axis=0)
+    S = neighbour_similarity(X, n_neighbors=3, search=search)
     assert_array_equal(S.data, 1)
     assert_array_equal(S.diagonal(), 0)
 
@@ -43,6 +45,24 @@ def test_rows_permute():
         neighbour_similarity(X).toarray()[np.ix_(order, order)],
         atol=1e-12,
     )
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_tied_rows_permute(d):
+    """Whole numbers tie and repeat: all that tie for the last place are neighbours, so the order of rows is no matter."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(150, d)).astype(float)
+    order = rng.permutation(150)
+    S = neighbour_similarity(X).toarray()
+    assert_allclose(neighbour_similarity(X[order]).toarray(), S[np.ix_(order, order)], atol=1e-12)
+    assert (S > 0).sum(axis=1).max() > 5
+
+
+def test_ties_by_hand():
+    """Points 0, 1, 2, 3 with one neighbour: the inner ones have two nearest neighbours each."""
+    S = neighbour_similarity(np.arange(4.0)[:, None], n_neighbors=1).toarray()
+    one = np.exp(-1)
+    assert_allclose(S, [[0, one, 0, 0], [one, 0, one, 0], [0, one, 0, one], [0, 0, one, 0]])
 
 
 def test_single_precision_stays():

@@ -24,6 +24,7 @@ MATRIX = np.array([[1, 0, 1], [0, 1, 1]])
 )
 def test_every_form_of_matrix(y):
     encoded = encode_labels(y)
+    assert not encoded.named
     assert encoded.layout == "indicator"
     assert encoded.candidates.dtype == np.uint8
     assert_array_equal(encoded.candidates, MATRIX)
@@ -96,6 +97,7 @@ def test_single_column_of_zeros_and_ones_is_one_label():
         ([1.5, 2.5], "Unknown label type"),
         ([1.0, np.nan], "NaN or infinity in row 1"),
         (None, "requires y"),
+        (pd.DataFrame([[1, 0]], columns=["a", "a"]), "'a' stands twice"),
     ],
 )
 def test_errors_name_the_place(y, message):

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -139,16 +143,53 @@ def test_squared_row_norms(order):
     assert_allclose(linalg.squared_row_norms(X), (X**2).sum(axis=1))
 
 
-def test_one_blas_gives_the_threads_back():
-    from threadpoolctl import threadpool_info
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_ridge_keeps_every_direction(dtype):
+    """A ridge far below the largest eigenvalue still decides the directions that X does not reach."""
+    X = np.zeros((4, 400), dtype)
+    X[:, :2] = 1e3
+    B = np.ones((400, 1), dtype)
+    P = linalg.ridge_factor(X, ridge=1e-2)(B)
+    assert_allclose(P[2:], 100, rtol=1e-4)
 
-    def threads():
-        return [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()]
 
-    before = threads()
-    with pytest.raises(KeyError), linalg.one_blas(np.ones(1)):
+ONE_BLAS = """
+import numpy as np
+from threadpoolctl import threadpool_info
+from skpml import linalg
+
+def threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+before = threads()
+assert max(before) > 1
+try:
+    with linalg.one_blas(np.ones(1)):
+        inside = threads()
         raise KeyError
-    assert threads() == before
+except KeyError:
+    pass
+assert threads() == before
+assert len(before) == 1 or sorted(inside) == sorted([1] + before[1:])
+print(len(before), inside)
+"""
+
+
+def test_one_blas_gives_the_threads_back():
+    """In a process of its own with two threads: the tests themselves run on one."""
+    environment = {
+        **os.environ,
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2"),
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", ONE_BLAS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_sparse_operator():

@@ -1,25 +1,7 @@
 import numpy as np
 import pytest
 
-from skpml.threshold import automatic_threshold, half_sample_mode
-
-
-def test_mode_of_a_skewed_sample():
-    values = np.random.default_rng(0).gamma(3.0, size=20_000)
-    assert half_sample_mode(values) == pytest.approx(2.0, abs=0.35)
-
-
-def test_mode_ignores_order_and_follows_shift_and_scale():
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=501)
-    mode = half_sample_mode(values)
-    assert half_sample_mode(rng.permutation(values)) == mode
-    assert half_sample_mode(3 * values + 2) == pytest.approx(3 * mode + 2)
-
-
-@pytest.mark.parametrize("values", [[4.0], [1.0, 2.0], [1.0, 2.0, 6.0]])
-def test_mode_of_few_values_is_their_mean(values):
-    assert half_sample_mode(np.array(values)) == pytest.approx(np.mean(values))
+from skpml.threshold import automatic_threshold
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.5, 0.8])
@@ -32,6 +14,18 @@ def test_cut_is_half_way_between_the_noise_and_one(rate):
     cut, negative = automatic_threshold(scores, candidates)
     assert negative == pytest.approx(rate, abs=0.03)
     assert cut == pytest.approx((1 + rate) / 2, abs=0.03)
+
+
+def test_cut_ignores_the_order_of_rows_and_labels():
+    rng = np.random.default_rng(0)
+    scores = rng.random((50, 4))
+    candidates = (rng.random((50, 4)) < 0.5).astype(np.uint8)
+    confidences = rng.random((50, 4)) * candidates
+    rows, labels = rng.permutation(50), rng.permutation(4)
+    shuffled = (matrix[np.ix_(rows, labels)] for matrix in (scores, candidates, confidences))
+    assert automatic_threshold(*shuffled) == pytest.approx(
+        automatic_threshold(scores, candidates, confidences)
+    )
 
 
 def test_shrunken_confidences_lower_the_cut():

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from skpml.labels import encode_labels
+from skpml.labels import EncodedLabels, encode_labels
 from skpml.threshold import automatic_threshold
 from skpml.validation import check_finite, check_occupied
 
@@ -31,9 +31,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     Validates the input, encodes the labels, calls :meth:`_fit`, and turns scores into decisions. A method implements
 
     * ``_fit(X, Y)``: learn from validated features and a 0/1 candidate matrix in the dtype of X; set
-      ``confidences_`` (n×c, zero outside the candidates) where the method has them;
-    * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels;
-    * ``_training_scores(X)`` (optional): scores of the rows it was fitted on, where they are cheaper to get.
+      ``confidences_`` (n×c, zero outside the candidates) where the method has them; return the scores of these rows
+      where they are at hand, else None;
+    * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels.
 
     and takes ``threshold``, ``empty_rows`` and ``empty_labels`` as parameters.
 
@@ -46,13 +46,10 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     empty_labels: str
 
     @abstractmethod
-    def _fit(self, X: Any, Y: NDArray[Any]) -> None: ...
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any] | None: ...
 
     @abstractmethod
     def _scores(self, X: Any) -> NDArray[Any]: ...
-
-    def _training_scores(self, X: Any) -> NDArray[Any]:
-        return self._scores(X)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their candidate labels.
@@ -87,8 +84,11 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         Y = labels.candidates.astype(X.dtype)
         self.classes_ = labels.classes
         self._layout = labels.layout
-        self._fit(X, Y)
-        self._set_threshold(X, labels.candidates)
+        scores = self._fit(X, Y)
+        if self.threshold == "auto":
+            self._estimate_threshold(self._scores(X) if scores is None else scores, labels.candidates)
+        else:
+            self.threshold_, self._probability_width = float(self.threshold), 1.0
         return self
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
@@ -103,14 +103,11 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         ):
             raise ValueError(f'threshold must be "auto" or a finite number, got {given!r}.')
 
-    def _set_threshold(self, X: Any, candidates: NDArray[np.uint8]) -> None:
-        if self.threshold == "auto":
-            self.threshold_, negative_level = automatic_threshold(
-                self._training_scores(X), candidates, getattr(self, "confidences_", None)
-            )
-            self._probability_width = 2 * max(self.threshold_ - negative_level, 1e-3)
-        else:
-            self.threshold_, self._probability_width = float(self.threshold), 1.0
+    def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
+        self.threshold_, negative_level = automatic_threshold(
+            scores, candidates, getattr(self, "confidences_", None)
+        )
+        self._probability_width = 2 * max(self.threshold_ - negative_level, 1e-3)
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -165,14 +162,14 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if self._layout == "classes":
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         given = encode_labels(y)
-        truth = self._in_fitted_order(given.candidates, given.classes)
+        truth = self._in_fitted_order(given)
         check_consistent_length(predicted, truth)
         return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 
-    def _in_fitted_order(self, matrix: NDArray[Any], names: NDArray[Any]) -> NDArray[Any]:
-        """Columns of a label matrix in the order of ``classes_``, matched by name where both sides have names."""
-        positions = np.arange(matrix.shape[1])
-        if np.array_equal(names, positions):
+    def _in_fitted_order(self, labels: EncodedLabels) -> NDArray[Any]:
+        """Columns of a label matrix in the order of ``classes_``: by name where there are names, else as they stand."""
+        matrix, names = labels.candidates, labels.classes
+        if not labels.named:
             if matrix.shape[1] != len(self.classes_):
                 raise ValueError(
                     f"y has {matrix.shape[1]} labels, but the model was fitted on {len(self.classes_)}."

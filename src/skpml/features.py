@@ -43,7 +43,8 @@ class RangeScaler(TransformerMixin, BaseEstimator):
             low, high = X.min(axis=0), X.max(axis=0)
         # Halving first keeps a range near the largest float from overflowing.
         half_range, middle = high / 2 - low / 2, high / 2 + low / 2
-        varies = half_range > 0
+        # A range too small to divide by is none.
+        varies = half_range >= np.finfo(X.dtype).tiny
         self.scale_ = np.where(varies, 1 / np.where(varies, half_range, 1), 0).astype(X.dtype)
         self.offset_ = (-middle * self.scale_).astype(X.dtype)
         return self
@@ -164,7 +165,7 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         if wanted < 1:
             raise ValueError(f"n_anchors must be at least 1, got {wanted}.")
         if wanted >= n:
-            return X
+            return X.copy()
         rows = check_random_state(self.random_state).choice(n, size=wanted, replace=False)
         return X[np.sort(rows)]
 
@@ -180,22 +181,26 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         """``exp(−‖x − a‖²/(2σ²))`` and a column of ones, by one matrix product.
 
         The exponent is ``x·a/σ² − ‖x‖²/2σ² − ‖a‖²/2σ²``: with two more columns on each side the product gives it
-        whole. The array is laid out by columns, so that the kernel part is contiguous and nothing is copied to
-        append the ones.
+        whole. Distances do not change when everything moves, so the anchors are moved to the origin first, where the
+        three parts do not cancel each other's digits. The array is laid out by columns, so that the kernel part is
+        contiguous and nothing is copied to append the ones.
         """
         A = self.anchors_.astype(X.dtype, copy=False)
+        centre = A.mean(axis=0)
+        A = A - centre
         half = 0.5 / self.bandwidth_
         left = np.empty((A.shape[0], A.shape[1] + 2), X.dtype)
         left[:, :-2] = A / self.bandwidth_
         left[:, -2] = -half * np.einsum("ij,ij->i", A, A)
         left[:, -1] = 1
         right = np.empty((X.shape[0], X.shape[1] + 2), X.dtype)
-        right[:, :-2] = X
+        np.subtract(X, centre, out=right[:, :-2])
         right[:, -2] = 1
-        right[:, -1] = -half * np.einsum("ij,ij->i", X, X)
+        right[:, -1] = -half * np.einsum("ij,ij->i", right[:, :-2], right[:, :-2])
         columns = np.empty((A.shape[0] + 1, X.shape[0]), X.dtype)
         kernel = columns[:-1]
         np.matmul(left, right.T, out=kernel)
+        np.minimum(kernel, 0, out=kernel)  # no distance is negative but for rounding
         np.exp(kernel, out=kernel)
         columns[-1] = 1
         return columns.T

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,8 @@ Search = Literal["auto", "exact", "cells"]
 EXACT_SEARCH_ROWS = 10_000
 _ROWS_PER_CELL = 256
 _CELLS_SEARCHED = 16
+# A row has at most this many pairs, divided by the number of rows, through ties.
+_TIED_PAIRS = 5_000_000
 
 
 def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto") -> scipy.sparse.csr_array:
@@ -42,8 +45,9 @@ def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto
     Returns
     -------
     csr_array of shape (n, n)
-        In the dtype of X. Between tied neighbours (equal distances, as exact duplicates give) the choice is the
-        search's own and may depend on the order of rows; so may the pivots of "cells".
+        In the dtype of X. Rows that tie for the last place are all neighbours, so that the graph does not depend on
+        the order of rows (only past 5,000,000 / n tied neighbours of a row are they cut off). The search in cells
+        takes the ties it meets first, and its pivots depend on the order.
     """
     X = check_array(X, dtype=[np.float64, np.float32])
     n = X.shape[0]
@@ -57,27 +61,89 @@ def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto
     if search not in ("auto", "exact", "cells"):
         raise ValueError(f'search must be "auto", "exact" or "cells", got {search!r}.')
     exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
-    distances, neighbours = (_nearest if exact else _nearest_in_cells)(X, n_neighbors)
-    sigma = float(distances[:, -1].mean())
+    pairs = _nearest(X, n_neighbors) if exact else _nearest_in_cells(X, n_neighbors)
+    sigma = float(np.sqrt(pairs.last).mean())
     with np.errstate(under="ignore"):
-        similarity = np.exp(-((distances / sigma) ** 2)) if sigma > 0 else np.ones_like(distances)
-    starts = np.arange(0, n * n_neighbors + 1, n_neighbors)
+        similarity = np.exp(-pairs.squared / sigma**2) if sigma > 0 else np.ones_like(pairs.squared)
     directed = scipy.sparse.csr_array(
-        (similarity.astype(X.dtype, copy=False).ravel(), neighbours.ravel(), starts), shape=(n, n)
+        (similarity.astype(X.dtype, copy=False), (pairs.row, pairs.neighbour)), shape=(n, n)
     )
     return scipy.sparse.csr_array(directed.maximum(directed.T))
 
 
-def _nearest(X: NDArray[Any], n_neighbors: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Distances and indices of the nearest other rows, exact."""
+@dataclass(frozen=True)
+class _Pairs:
+    """Rows and their neighbours, the squared distance of each pair, and that of each row to its last neighbour."""
+
+    row: NDArray[np.intp]
+    neighbour: NDArray[np.intp]
+    squared: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+
+def _squared_distances(
+    X: NDArray[Any], row: NDArray[np.intp], other: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """``‖x_i − x_j‖²`` pair by pair from the differences: exactly zero for equal rows, unlike a search by products."""
+    squared = np.empty(len(row))
+    step = max(1, 4_000_000 // X.shape[1])
+    for start in range(0, len(row), step):
+        part = slice(start, start + step)
+        difference = X[row[part]].astype(np.float64) - X[other[part]]
+        squared[part] = np.einsum("ij,ij->i", difference, difference)
+    return squared
+
+
+def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
+    """The nearest other rows of each row, with all that tie for the last place.
+
+    A row may have more than ``n_neighbors`` neighbours where distances tie, as in counts and duplicates: j is among the
+    nearest of i if fewer than ``n_neighbors`` rows are strictly nearer. Taking some of the tied rows only would make the
+    graph depend on the order of rows. Ties are cut off only where all of them would make millions of pairs.
+    """
+    n = X.shape[0]
     # Trees win only in very few dimensions: measured at 10,000 rows, brute force is faster from about six on.
-    algorithm = "brute" if X.shape[1] > 5 else "auto"
-    distances, neighbours = NearestNeighbors(n_neighbors=n_neighbors, algorithm=algorithm).fit(X).kneighbors()
-    return distances, neighbours
+    search = NearestNeighbors(algorithm="brute" if X.shape[1] > 5 else "auto").fit(X)
+    limit = min(n - 1, max(20 * n_neighbors, _TIED_PAIRS // n))
+    slack = 1e-12 * float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
+    pending, count = np.arange(n), min(n_neighbors + 1, n - 1)
+    parts = []
+    last = np.empty(n)
+    while len(pending):
+        found, near = _others(search, X, pending, count)
+        squared = _squared_distances(X, np.repeat(pending, count), near.ravel()).reshape(near.shape)
+        kth = np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+        # The search ranks by products, whose rounding is below the slack.
+        open_ended = (found[:, -1] ** 2 <= kth + slack) & (count < limit)
+        taken = (squared <= kth[:, None] + slack * 1e-3) & ~open_ended[:, None]
+        last[pending] = kth
+        parts.append((np.broadcast_to(pending[:, None], near.shape)[taken], near[taken], squared[taken]))
+        pending, count = pending[open_ended], min(4 * count, limit)
+    row, neighbour, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Pairs(row, neighbour, squared, last)
 
 
-def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Distances and indices of near other rows, searched for in the cells around each row's own."""
+def _others(
+    search: Any, X: NDArray[Any], rows: NDArray[np.intp], count: int
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Distances and indices of the nearest ``count`` rows other than each row itself."""
+    if len(rows) == X.shape[0]:
+        distances, index = search.kneighbors(n_neighbors=count)
+        return distances, index
+    distances, index = search.kneighbors(X[rows], n_neighbors=count + 1)
+    others = _without_self(index, rows)
+    return distances[others].reshape(len(rows), count), index[others].reshape(len(rows), count)
+
+
+def _without_self(index: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Mask of all but each row itself, or but the last one found where duplicates pushed the row off the list."""
+    others = index != rows[:, None]
+    others[others.all(axis=1), -1] = False
+    return others
+
+
+def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
+    """Near other rows of each row, searched for in the cells around its own."""
     n = X.shape[0]
     pivots = X[np.random.RandomState(0).choice(n, size=-(-n // _ROWS_PER_CELL), replace=False)]
     cell = pairwise_distances_argmin(X, pivots)
@@ -85,7 +151,6 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> tuple[NDArray[Any], 
         np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(pivots)))[:-1]
     )
     sizes = np.array([len(rows) for rows in members])
-    distances = np.empty((n, n_neighbors), X.dtype)
     neighbours = np.empty((n, n_neighbors), np.intp)
     for own, rows in enumerate(members):
         if not len(rows):
@@ -94,13 +159,11 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> tuple[NDArray[Any], 
         enough = int(np.searchsorted(np.cumsum(sizes[order]), n_neighbors + 1)) + 1
         pool = np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
         found = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X[pool])
-        near, index = found.kneighbors(X[rows])
-        # Leave each row itself out, or the last one found where duplicates pushed the row itself off the list.
-        others = pool[index] != rows[:, None]
-        others[others.all(axis=1), -1] = False
-        distances[rows] = near[others].reshape(len(rows), n_neighbors)
-        neighbours[rows] = pool[index][others].reshape(len(rows), n_neighbors)
-    return distances, neighbours
+        index = pool[found.kneighbors(X[rows], return_distance=False)]
+        neighbours[rows] = index[_without_self(index, rows)].reshape(len(rows), n_neighbors)
+    row = np.repeat(np.arange(n), n_neighbors)
+    squared = _squared_distances(X, row, neighbours.ravel())
+    return _Pairs(row, neighbours.ravel(), squared, squared.reshape(n, n_neighbors).max(axis=1))
 
 
 def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:

@@ -25,12 +25,14 @@ class EncodedLabels:
     """Candidates as an n×c matrix of 0 and 1.
 
     ``layout`` says what was given: ``"indicator"`` for several labels a row, ``"classes"`` for the degenerate case of
-    one class a row (a one-dimensional y), whose only candidate is that class.
+    one class a row (a one-dimensional y), whose only candidate is that class. ``named`` says whether the labels came with
+    names, which then count, or in the order of the columns of a bare matrix.
     """
 
     candidates: NDArray[np.uint8]
     classes: NDArray[Any]
     layout: Layout
+    named: bool
 
 
 def encode_labels(y: Any) -> EncodedLabels:
@@ -49,17 +51,21 @@ def encode_labels(y: Any) -> EncodedLabels:
     if scipy.sparse.issparse(y):
         # A stored value that is not 0 or 1 must be found before duplicates are summed into a dense array.
         matrix = check_indicator(scipy.sparse.csr_array(y), "y")
-        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
     if hasattr(y, "columns"):
         matrix = check_indicator(y, "y")
-        return EncodedLabels(matrix, np.asarray(y.columns), "indicator")
+        names = np.asarray(y.columns)
+        if len(set(names.tolist())) < len(names):
+            twice = next(name for index, name in enumerate(names.tolist()) if name in names.tolist()[:index])
+            raise ValueError(f"The columns of y must have different names, but {twice!r} stands twice.")
+        return EncodedLabels(matrix, names, "indicator", named=True)
     sets = _as_label_sets(y)
     if sets is not None:
         return _encode_sets(sets)
     values = _as_array(y)
     if values.ndim == 2 and not (values.shape[1] == 1 and not _is_binary(values)):
         matrix = check_indicator(values, "y")
-        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
     return _encode_classes(values)
 
 
@@ -114,7 +120,7 @@ def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
     for index, row in enumerate(rows):
         matrix[index, [position[label] for label in row]] = 1
     names = np.array(ordered) if ordered else np.array([], dtype=str)
-    return EncodedLabels(matrix, names, "indicator")
+    return EncodedLabels(matrix, names, "indicator", named=True)
 
 
 def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
@@ -135,7 +141,7 @@ def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
     classes, position = np.unique(values, return_inverse=True)
     matrix = np.zeros((values.size, classes.size), np.uint8)
     matrix[np.arange(values.size), position] = 1
-    return EncodedLabels(matrix, classes, "classes")
+    return EncodedLabels(matrix, classes, "classes", named=True)
 
 
 def _is_binary(values: NDArray[Any]) -> bool:

@@ -45,29 +45,23 @@ def one_blas(like: Array) -> Iterator[None]:
     through SciPy's (:func:`tall_product`, :func:`ridge_factor`); for the small ones left to NumPy's, one thread is
     enough. Nothing changes where both share a library, or on other array namespaces.
     """
-    extra = _blas_of_numpy_alone() if is_numpy_namespace(array_namespace(like)) else None
-    if extra is None:
+    blas = _blas_of_numpy_alone() if is_numpy_namespace(array_namespace(like)) else None
+    if blas is None:
         yield
         return
-    threads = extra.num_threads
-    extra.set_num_threads(1)
-    try:
+    # threadpoolctl keeps threads that limit the same library at the same time out of each other's way.
+    with blas.limit(limits=1):
         yield
-    finally:
-        extra.set_num_threads(threads)
 
 
 @cache
 def _blas_of_numpy_alone() -> Any:
     """The controller of NumPy's own BLAS where another one is loaded beside it, else None."""
-    loaded = ThreadpoolController().select(user_api="blas").lib_controllers
+    loaded = ThreadpoolController().select(user_api="blas")
     home = Path(np.__file__).parent
-    own = [
-        blas
-        for blas in loaded
-        if Path(blas.filepath).parent in (home.with_name("numpy.libs"), home / ".dylibs")
-    ]
-    return own[0] if len(own) == 1 and len(loaded) > 1 else None
+    folders = (home.with_name("numpy.libs"), home / ".dylibs")
+    own = [blas.filepath for blas in loaded.lib_controllers if Path(blas.filepath).parent in folders]
+    return loaded.select(filepath=own) if len(own) == 1 and len(loaded.lib_controllers) > 1 else None
 
 
 def _singular_values_and_vectors(Z: Array) -> tuple[Array, Array]:
@@ -134,8 +128,8 @@ def symmetric_sylvester(A: Array, B: Array, C: Array) -> Array:
 def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
     """Form and factor ``Xᵀ diag(w) X + ridge·I`` once; the returned function solves for right-hand sides.
 
-    Cholesky where it exists; otherwise (singular to working precision) the eigendecomposition with small eigenvalues
-    left out, which gives the least-norm solution.
+    Cholesky where it exists, else the eigendecomposition. Without a ridge, a matrix that is singular to working
+    precision gets the least-norm solution; with one, no direction is left out, in single precision either.
 
     Parameters
     ----------
@@ -153,7 +147,7 @@ def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) 
             factor, lower = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return _spectral_solver(_gram(X, weights), ridge)
-        if _well_conditioned(np.diagonal(factor), xp):
+        if ridge > 0 or _well_conditioned(np.diagonal(factor), xp):
             return lambda B: scipy.linalg.cho_solve((factor, lower), B, check_finite=False)
     elif is_torch_namespace(xp):
         import torch
@@ -161,7 +155,7 @@ def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) 
         gram = _gram(X, weights)
         gram.diagonal().add_(ridge)
         factor, info = torch.linalg.cholesky_ex(gram)
-        if int(info) == 0 and _well_conditioned(torch.diagonal(factor), xp):
+        if int(info) == 0 and (ridge > 0 or _well_conditioned(torch.diagonal(factor), xp)):
             return lambda B: torch.cholesky_solve(B, factor)
     return _spectral_solver(_gram(X, weights), ridge)
 
@@ -227,8 +221,9 @@ def _well_conditioned(diagonal: Array, xp: Any) -> bool:
 def _spectral_solver(A: Array, ridge: float) -> Callable[[Array], Array]:
     xp = array_namespace(A)
     values, vectors = xp.linalg.eigh(A)
-    values = values + ridge
-    tiny = xp.finfo(values.dtype).eps * A.shape[0] * float(xp.max(xp.abs(values)))
+    # A Gram matrix has no negative eigenvalues but for rounding; what the ridge lifts above zero is kept.
+    tiny = 0.0 if ridge > 0 else xp.finfo(values.dtype).eps * A.shape[0] * float(xp.max(xp.abs(values)))
+    values = xp.clip(values, min=0.0) + ridge
     regular = values > tiny
     inverse = xp.where(regular, 1 / xp.where(regular, values, xp.ones_like(values)), xp.zeros_like(values))
     return lambda B: vectors @ (inverse[:, None] * (vectors.T @ B))

@@ -59,7 +59,7 @@ class CandidateRidge(BasePMLClassifier):
         self.empty_labels = empty_labels
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> None:
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(self.gamma, Real) or not 0 <= self.gamma < np.inf:
             raise ValueError(f"gamma must be a finite number of at least 0, got {self.gamma!r}.")
         self.feature_map_: Any = make_pipeline(
@@ -69,6 +69,7 @@ class CandidateRidge(BasePMLClassifier):
         mapped = as_dense(self.feature_map_.fit_transform(X), X.dtype)
         solve = ridge_factor(mapped, ridge=float(self.gamma))
         self.coef_: NDArray[Any] = solve(mapped.T @ Y)
+        return mapped @ self.coef_
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return as_dense(self.feature_map_.transform(X), X.dtype) @ self.coef_.astype(X.dtype, copy=False)

@@ -5,7 +5,8 @@ the label is true: clear negatives sit near ρ, not near 0, and a fixed cut at 0
 the noise is high. A method that shrinks its confidences moves the upper end down as well. So both ends are estimated
 from the training scores, and the cut is half way between them, which is where η = ½:
 
-* the *negative level*: most cells of a label matrix are clear negatives, so their level is the mode of the scores;
+* the *negative level*: most cells of a label matrix are clear negatives, so their level is the lower quartile of the
+  scores;
 * the *positive level*: the mean confidence among the quarter of the candidates that have the highest scores (1 for a
   method without confidences).
 """
@@ -17,23 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["automatic_threshold", "half_sample_mode"]
+__all__ = ["automatic_threshold"]
 
+_NEGATIVE_QUANTILE = 0.25
 # The candidates taken as surely true when the positive level is estimated.
 _SURE_SHARE = 0.25
-
-
-def half_sample_mode(values: NDArray[Any]) -> float:
-    """Mode of a sample: the shortest interval that holds half of it, again and again, until three values are left.
-
-    Depends only on the values, not on their order, and has no bandwidth to choose.
-    """
-    sample = np.sort(np.asarray(values, dtype=np.float64).ravel())
-    while sample.size > 3:
-        half = (sample.size + 1) // 2
-        start = int(np.argmin(sample[half - 1 :] - sample[: sample.size - half + 1]))
-        sample = sample[start : start + half]
-    return float(np.mean(sample))
 
 
 def automatic_threshold(
@@ -49,7 +38,7 @@ def automatic_threshold(
     confidences : (n, c) or None
         What the scores were fitted to; None is the candidates themselves.
     """
-    negative = half_sample_mode(scores)
+    negative = float(np.quantile(scores, _NEGATIVE_QUANTILE))
     is_candidate = np.asarray(candidates) > 0
     positive = 1.0
     if confidences is not None and is_candidate.any():

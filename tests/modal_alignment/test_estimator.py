@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skpml import PMLMA
 from skpml.features import RBFAnchors
@@ -104,6 +104,22 @@ def test_single_precision_stays(partial_problem):
     assert_allclose(model.decision_function(X.astype(np.float32)), double.decision_function(X), atol=1e-3)
 
 
+def test_single_precision_on_many_anchors():
+    """Gram matrices of a thousand anchors are singular in single precision; the ridge must still decide."""
+    from skpml.datasets import load_digits_attributes
+
+    digits = load_digits_attributes()
+    X, candidates = digits.X[:1000], digits.candidates[:1000]
+    double, single = (
+        PMLMA(n_anchors=950, gamma=0.1, random_state=0).fit(X.astype(dtype), candidates)
+        for dtype in (np.float64, np.float32)
+    )
+    assert_allclose(single.confidences_, double.confidences_, atol=5e-3)
+    assert_allclose(
+        single.decision_function(X.astype(np.float32)), double.decision_function(X.astype(float)), atol=5e-3
+    )
+
+
 def test_data_frames_keep_feature_names(partial_problem):
     X, candidates, _ = partial_problem
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(10)])
@@ -129,6 +145,16 @@ def test_permutations_permute_the_output(partial_problem, options):
     assert_allclose(two.decision_function(X[:, features]), one.decision_function(X)[:, labels], atol=1e-8)
     assert two.threshold_ == pytest.approx(one.threshold_, abs=1e-8)
     assert two.n_iter_ == one.n_iter_
+
+
+def test_permuting_rows_with_tied_neighbours():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(120, 8)).astype(float)
+    candidates = (rng.random((120, 4)) < 0.5).astype(int)
+    candidates[:, 0] = 1
+    order = rng.permutation(120)
+    one, two = PMLMA(alpha=1.0).fit(X, candidates), PMLMA(alpha=1.0).fit(X[order], candidates[order])
+    assert_allclose(two.confidences_, one.confidences_[order], atol=1e-8)
 
 
 def test_permutations_with_the_same_anchors(partial_problem):
@@ -214,6 +240,23 @@ def test_ablation_reaches_the_solver(partial_problem):
     assert_array_equal(model.history_["prototypes"], 0)
 
 
+def test_says_when_no_candidate_is_believed(partial_problem):
+    X, candidates, _ = partial_problem
+    with pytest.warns(UserWarning, match=r"No candidate is believed: .*lam=1000 outweighs 120 rows"):
+        PMLMA(lam=1000).fit(X, candidates)
+
+
+def test_keeps_no_scores_of_the_training_rows(partial_problem):
+    X, candidates, _ = partial_problem
+    for threshold in ("auto", 0.5):
+        arrays = {
+            name
+            for name, value in vars(PMLMA(threshold=threshold).fit(X, candidates)).items()
+            if getattr(value, "shape", ())[:1] == (120,)
+        }
+        assert arrays == {"confidences_"}
+
+
 def test_callback_and_convergence_warning(partial_problem):
     X, candidates, _ = partial_problem
     seen = []
@@ -275,6 +318,9 @@ class TestBadInput:
             ({"threshold": np.inf}, "threshold must be"),
             ({"threshold": True}, "threshold must be"),
             ({"without": ["graph"]}, "unknown parts"),
+            ({"without": "alignment"}, r"without must be a list such as \['prototypes'\], got 'alignment'"),
+            ({"without": None}, "without must be a list"),
+            ({"feature_map": FunctionTransformer(np.log)}, "maps X to NaN or infinity"),
             ({"graph": scipy.sparse.eye_array(3)}, "graph has shape"),
             ({"empty_rows": "drop"}, None),
         ],
@@ -375,3 +421,15 @@ class TestBadInput:
             model.score(X, candidates[:, :5])
         shuffled = pd.DataFrame(candidates, columns=list("abcdef"))[list("fbdeca")]
         assert model.score(X, shuffled) == model.score(X, candidates)
+
+    def test_score_matches_names_that_are_numbers(self, partial_problem):
+        X, candidates, _ = partial_problem
+        model = PMLMA().fit(X, pd.DataFrame(candidates, columns=[5, 4, 3, 2, 1, 0]))
+        predicted = pd.DataFrame(model.predict(X), columns=[5, 4, 3, 2, 1, 0])
+        assert model.score(X, predicted) == 1
+        assert model.score(X, predicted[[0, 1, 2, 3, 4, 5]]) == 1
+        sets = [set(np.flatnonzero(row)) for row in candidates]
+        by_sets = PMLMA().fit(X, sets)
+        assert by_sets.score(X[:1], [{0}]) in (0, 1)
+        with pytest.raises(ValueError, match=r"not fitted on: \[6\]"):
+            by_sets.score(X[:1], [{6}])

@@ -18,6 +18,8 @@ from skpml.modal_alignment.solver import Callback, Weights, solve
 
 __all__ = ["PMLMA"]
 
+_NOTHING_BELIEVED = 1e-3
+
 
 class PMLMA(BasePMLClassifier):
     """Partial multi-label learning by feature-label modal alignment (PML-MA).
@@ -145,7 +147,7 @@ class PMLMA(BasePMLClassifier):
         self.callback = callback
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> None:
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self._check_parameters()
         self.scaler_ = RangeScaler().fit(X)
         if not self.scaler_.scale_.any():
@@ -156,6 +158,8 @@ class PMLMA(BasePMLClassifier):
             self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
         )
         mapped = as_dense(self.feature_map_.fit_transform(scaled), X.dtype)
+        if not isinstance(self.feature_map, str) and not np.isfinite(mapped).all():
+            raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
         solution = solve(
             mapped,
             Y,
@@ -178,7 +182,6 @@ class PMLMA(BasePMLClassifier):
         self.history_ = {name: np.array(values) for name, values in solution.history.items()}
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
-        self._fitted_scores = solution.scores
         if not solution.converged and solution.n_iter == self.max_iter:
             warnings.warn(
                 f"PML-MA did not converge within max_iter={self.max_iter} iterations (tol={self.tol}); "
@@ -186,6 +189,14 @@ class PMLMA(BasePMLClassifier):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        if self.confidences_.max() < _NOTHING_BELIEVED:
+            warnings.warn(
+                f"No candidate is believed: the low-rank weight lam={self.lam:g} outweighs {X.shape[0]} rows. "
+                "Use a smaller lam.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return solution.scores
 
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:
@@ -193,9 +204,6 @@ class PMLMA(BasePMLClassifier):
         if self.alpha == 0 or "alignment" in self.without:
             return None
         return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
-
-    def _training_scores(self, X: Any) -> NDArray[Any]:
-        return self._fitted_scores
 
     def _scores(self, X: Any) -> NDArray[Any]:
         mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
@@ -214,6 +222,8 @@ class PMLMA(BasePMLClassifier):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Integral) or value < 1):
                 raise ValueError(f"{name} must be None or a whole number of at least 1, got {value!r}.")
+        if isinstance(self.without, str) or not isinstance(self.without, Collection):
+            raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
         for name, choices in (
             ("prototypes", ("mean", "least-squares")),
             ("basis", ("orthogonal", "identity")),
