@@ -26,6 +26,7 @@ def test_symmetric_without_self_loops(d):
 def test_scale_and_shift_change_nothing():
     X = np.random.default_rng(0).normal(size=(80, 4))
     assert_allclose(neighbour_similarity(10 * X + 3).toarray(), neighbour_similarity(X).toarray(), atol=1e-10)
+    assert_allclose(neighbour_similarity(X + 1e6).toarray(), neighbour_similarity(X).toarray(), atol=1e-8)
 
 
 @pytest.mark.parametrize("d", [3, 30])

@@ -60,6 +60,8 @@ def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto
         )
     if search not in ("auto", "exact", "cells"):
         raise ValueError(f'search must be "auto", "exact" or "cells", got {search!r}.')
+    # Distances stay, and the products they are computed from lose fewer digits.
+    X = X - X.mean(axis=0)
     exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
     pairs = _nearest(X, n_neighbors) if exact else _nearest_in_cells(X, n_neighbors)
     sigma = float(np.sqrt(pairs.last).mean())
@@ -81,17 +83,9 @@ class _Pairs:
     last: NDArray[np.float64]
 
 
-def _squared_distances(
-    X: NDArray[Any], row: NDArray[np.intp], other: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """``‖x_i − x_j‖²`` pair by pair from the differences: exactly zero for equal rows, unlike a search by products."""
-    squared = np.empty(len(row))
-    step = max(1, 4_000_000 // X.shape[1])
-    for start in range(0, len(row), step):
-        part = slice(start, start + step)
-        difference = X[row[part]].astype(np.float64) - X[other[part]]
-        squared[part] = np.einsum("ij,ij->i", difference, difference)
-    return squared
+def _rounding(X: NDArray[Any]) -> float:
+    """What the rounding of a squared distance stays below, as the searches compute it: by products of rows."""
+    return 1e-12 * float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
 
 
 def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
@@ -105,18 +99,17 @@ def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
     # Trees win only in very few dimensions: measured at 10,000 rows, brute force is faster from about six on.
     search = NearestNeighbors(algorithm="brute" if X.shape[1] > 5 else "auto").fit(X)
     limit = min(n - 1, max(20 * n_neighbors, _TIED_PAIRS // n))
-    slack = 1e-12 * float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
-    pending, count = np.arange(n), min(n_neighbors + 1, n - 1)
-    parts = []
-    last = np.empty(n)
+    rounding = _rounding(X)
+    # More than are needed: it costs next to nothing, and seldom leaves a row whose ties go on past the last one found.
+    pending, count = np.arange(n), min(6 * n_neighbors + 2, limit)
+    parts, last = [], np.empty(n)
     while len(pending):
-        found, near = _others(search, X, pending, count)
-        squared = _squared_distances(X, np.repeat(pending, count), near.ravel()).reshape(near.shape)
-        kth = np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
-        # The search ranks by products, whose rounding is below the slack.
-        open_ended = (found[:, -1] ** 2 <= kth + slack) & (count < limit)
-        taken = (squared <= kth[:, None] + slack * 1e-3) & ~open_ended[:, None]
-        last[pending] = kth
+        squared, near = _others(search, X, pending, count)
+        squared[squared <= rounding] = 0
+        tied = squared[:, n_neighbors - 1] + rounding
+        open_ended = (squared[:, -1] <= tied) & (count < limit)
+        taken = (squared <= tied[:, None]) & ~open_ended[:, None]
+        last[pending] = squared[:, n_neighbors - 1]
         parts.append((np.broadcast_to(pending[:, None], near.shape)[taken], near[taken], squared[taken]))
         pending, count = pending[open_ended], min(4 * count, limit)
     row, neighbour, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -126,13 +119,13 @@ def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
 def _others(
     search: Any, X: NDArray[Any], rows: NDArray[np.intp], count: int
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Distances and indices of the nearest ``count`` rows other than each row itself."""
+    """Squared distances and indices of the nearest ``count`` rows other than each row itself."""
     if len(rows) == X.shape[0]:
         distances, index = search.kneighbors(n_neighbors=count)
-        return distances, index
+        return distances**2, index
     distances, index = search.kneighbors(X[rows], n_neighbors=count + 1)
     others = _without_self(index, rows)
-    return distances[others].reshape(len(rows), count), index[others].reshape(len(rows), count)
+    return distances[others].reshape(len(rows), count) ** 2, index[others].reshape(len(rows), count)
 
 
 def _without_self(index: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -151,7 +144,7 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
         np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(pivots)))[:-1]
     )
     sizes = np.array([len(rows) for rows in members])
-    neighbours = np.empty((n, n_neighbors), np.intp)
+    neighbours, squared = np.empty((n, n_neighbors), np.intp), np.empty((n, n_neighbors))
     for own, rows in enumerate(members):
         if not len(rows):
             continue
@@ -159,11 +152,13 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
         enough = int(np.searchsorted(np.cumsum(sizes[order]), n_neighbors + 1)) + 1
         pool = np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
         found = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X[pool])
-        index = pool[found.kneighbors(X[rows], return_distance=False)]
-        neighbours[rows] = index[_without_self(index, rows)].reshape(len(rows), n_neighbors)
+        near, index = found.kneighbors(X[rows])
+        others = _without_self(pool[index], rows)
+        neighbours[rows] = pool[index][others].reshape(len(rows), n_neighbors)
+        squared[rows] = near[others].reshape(len(rows), n_neighbors) ** 2
+    squared[squared <= _rounding(X)] = 0
     row = np.repeat(np.arange(n), n_neighbors)
-    squared = _squared_distances(X, row, neighbours.ravel())
-    return _Pairs(row, neighbours.ravel(), squared, squared.reshape(n, n_neighbors).max(axis=1))
+    return _Pairs(row, neighbours.ravel(), squared.ravel(), squared.max(axis=1))
 
 
 def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
