@@ -27,7 +27,7 @@ import skpml
 from skpml import PMLMA
 from skpml.base import BasePMLClassifier
 from skpml.graph import neighbour_similarity
-from skpml.io import MODEL_TYPES, ModelFileError, load_model, read_model_info, save_model
+from skpml.io import MODEL_TYPES, ModelFileError, _digest, load_model, read_model_info, save_model
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge
 
@@ -82,11 +82,22 @@ def nothing_executed() -> Any:
     assert executed == []
 
 
-def rewritten(data: bytes, change: Callable[[dict[str, bytes]], None], **options: Any) -> bytes:
-    """The archive with its entries changed."""
+def rewritten(
+    data: bytes, change: Callable[[dict[str, bytes]], None], *, forge: bool = True, **options: Any
+) -> bytes:
+    """The archive with its entries changed, and its digest forged to match: the checks behind it must hold alone."""
     with ZipFile(io.BytesIO(data)) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     change(entries)
+    if forge and "skpml.json" in entries:
+        described = json.loads(entries["skpml.json"])
+        with ZipFile(io.BytesIO(packed(entries))) as archive:
+            described["digest"] = _digest(archive, described)
+        entries["skpml.json"] = json.dumps(described).encode()
+    return packed(entries, **options)
+
+
+def packed(entries: dict[str, bytes], **options: Any) -> bytes:
     buffer = io.BytesIO()
     with ZipFile(buffer, "w", **options) as archive:
         for name, content in entries.items():
@@ -202,7 +213,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
             PMLMA(feature_map=FunctionTransformer(lambda rows: rows)),
             r"its feature_map__func is a function",
         ),
-        (PMLMA(without=({"prototypes"} and (part for part in ("prototypes",)))), "something that no model file can"),
+        (PMLMA(without={"prototypes": 0}.keys()), "something that no model file can"),
     ],
 )  # fmt: skip
 def test_what_no_file_can_hold_is_refused_when_saving(model: Any, message: str, tmp_path: Path) -> None:
@@ -322,6 +333,32 @@ def test_missing_and_swapped_arrays_are_refused(tmp_path: Path, model_bytes: byt
     np.save(stored, np.array([object.__new__(Trap)], dtype=object), allow_pickle=True)
     pickled = rewritten(model_bytes, lambda entries: entries.update({arrays[0]: stored.getvalue()}))
     assert "damaged" in refusal(tmp_path, pickled)
+
+
+@pytest.mark.parametrize("names", ["label_names", "feature_names"])
+def test_edited_names_are_noticed(names: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.skpml"
+    save_model(CandidateRidge().fit(X, Y), path, feature_names=[f"f{i}" for i in range(X.shape[1])])
+
+    def reverse(entries: dict[str, bytes]) -> None:
+        described = json.loads(entries["skpml.json"])
+        described[names] = described[names][::-1]
+        entries["skpml.json"] = json.dumps(described).encode()
+
+    edited = rewritten(path.read_bytes(), reverse, forge=False)
+    assert "was changed after it was written" in refusal(tmp_path, edited)
+    with pytest.raises(ModelFileError, match="was changed after it was written"):
+        read_model_info(tmp_path / "bad.skpml")
+
+
+def test_edited_values_are_noticed(tmp_path: Path, model_bytes: bytes) -> None:
+    def other_threshold(entries: dict[str, bytes]) -> None:
+        schema = json.loads(entries["schema.json"])
+        schema["content"]["content"]["threshold_"]["content"] = "NaN"
+        entries["schema.json"] = json.dumps(schema).encode()
+
+    edited = rewritten(model_bytes, other_threshold, forge=False)
+    assert "was changed after it was written" in refusal(tmp_path, edited)
 
 
 def test_changed_bytes_are_noticed(tmp_path: Path, model_bytes: bytes) -> None:

@@ -2,7 +2,8 @@
 
 A model is stored by skops, which writes types and arrays instead of instructions, next to a short description in plain
 JSON. Opening a file looks at the names of all types in it first; one that is not on the list below, and the file is
-refused before any of it is built.
+refused before any of it is built. A digest of all parts finds damage and careless edits. It is no signature: whoever
+forges a file on purpose can forge the digest too, and still gets nothing run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -246,9 +248,20 @@ def _packed(model: Any, info: ModelInfo) -> bytes:
     except Exception as error:
         # skops raises many kinds for what it cannot write: a generator, an open file, an exotic dtype.
         raise _RefusedError(f"it holds something that no model file can ({error})") from error
+    described = {"format": _FORMAT, **asdict(info)}
     with ZipFile(buffer, "a", compression=ZIP_STORED) as archive:
-        archive.writestr(_INFO_NAME, json.dumps({"format": _FORMAT, **asdict(info)}, indent=1))
+        described["digest"] = _digest(archive, described)
+        archive.writestr(_INFO_NAME, json.dumps(described, indent=1))
     return buffer.getvalue()
+
+
+def _digest(archive: ZipFile, described: dict[str, Any]) -> str:
+    """SHA-256 of the description, its digest left out, and of every other part with its name."""
+    told = {name: value for name, value in described.items() if name != "digest"}
+    total = sha256(json.dumps(told, sort_keys=True).encode())
+    for name in sorted(set(archive.namelist()) - {_INFO_NAME}):
+        total.update(sha256(name.encode()).digest() + sha256(archive.read(name)).digest())
+    return total.hexdigest()
 
 
 def _audit(data: bytes) -> ModelInfo:
@@ -264,6 +277,7 @@ def _audit(data: bytes) -> ModelInfo:
             raise _RefusedError("its parts are compressed, which scikit-pml never does")
         schema = json.loads(archive.read(_SCHEMA_NAME))
         described = json.loads(archive.read(_INFO_NAME))
+        intact = described.get("digest") == _digest(archive, described)
     if described["format"] > _FORMAT:
         raise _RefusedError("it was written by a newer scikit-pml; install that version to open it")
     root = f"{schema['__module__']}.{schema['__class__']}"
@@ -275,6 +289,8 @@ def _audit(data: bytes) -> ModelInfo:
     untrusted |= {name for name, loader in _parts(schema) if loader not in _LOADERS} - {"builtins.frozenset"}
     if untrusted:
         raise _RefusedError(f"it holds types that are not trusted: {', '.join(sorted(untrusted))}")
+    if not intact:
+        raise _RefusedError("its parts do not match its digest: it was changed after it was written")
     return _as_info(described)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["EmptyPolicy", "check_finite", "check_indicator", "check_occupied"]
+__all__ = ["EmptyPolicy", "check_finite", "check_indicator", "check_labels", "check_occupied"]
 
 EmptyPolicy = Literal["error", "warn", "ignore"]
+BoolMatrix = NDArray[np.bool_]
 
 
 def check_finite(X: Any, names: Sequence[str] | NDArray[Any] | None = None) -> None:
@@ -69,6 +70,14 @@ def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) 
     return values.astype(np.uint8)
 
 
+def check_labels(labels: Any, name: str) -> BoolMatrix:
+    """A 0/1 matrix with at least one cell (dense, scipy sparse or data frame) as booleans."""
+    matrix = check_indicator(labels, name)
+    if matrix.size == 0:
+        raise ValueError(f"{name} is empty: its shape is {matrix.shape}")
+    return matrix.astype(np.bool_)
+
+
 def _first_non_number(values: NDArray[Any], name: str, columns: Any) -> NDArray[Any]:
     for (row, column), value in np.ndenumerate(values):
         try:
@@ -104,7 +113,7 @@ def check_occupied(
         warnings.warn(
             "Every label is a candidate of every row, so the candidates tell nothing apart.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     labels = np.flatnonzero(~candidates.any(axis=0))
     if labels.size:
@@ -121,4 +130,4 @@ def _report(policy: str, message: str, parameter: str) -> None:
     if policy == "error":
         raise ValueError(f'{message} To go on all the same, set {parameter}="warn".')
     if policy == "warn":
-        warnings.warn(message, UserWarning, stacklevel=5)
+        warnings.warn(message, UserWarning, stacklevel=4)

@@ -112,7 +112,10 @@ def fit(
         dataset = read(source, reading)
         _check(source, dataset, allow_empty_rows, allow_empty_labels)
         update(0, None, "preparing")
-        _learn(model, dataset, update)
+        try:
+            _learn(model, dataset, update)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
         _write(model, dataset, outputs)
     say(_outcome(model, dataset))
     for path in outputs:

@@ -1,4 +1,4 @@
-"""The one door of metrics and noise generators: arrays come out, or an error that names the cell."""
+"""The one door of the metrics: arrays come out, or an error that names the cell."""
 
 from __future__ import annotations
 
@@ -9,19 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skpml.validation import check_indicator
+from skpml.validation import BoolMatrix, check_labels
 
-BoolMatrix = NDArray[np.bool_]
 # Scores keep their type: turning large integers or float32 into something else could make or break ties.
 NumberMatrix = NDArray[Any]
-
-
-def check_labels(labels: Any, name: str) -> BoolMatrix:
-    """Return a 0/1 matrix (dense, scipy sparse or DataFrame) as booleans."""
-    matrix = check_indicator(labels, name)
-    if matrix.size == 0:
-        raise ValueError(f"{name} is empty: its shape is {matrix.shape}")
-    return matrix.astype(np.bool_)
 
 
 def check_scores(scores: Any, name: str, candidates: BoolMatrix | None = None) -> NumberMatrix:

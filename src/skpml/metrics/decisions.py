@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.metrics._checks import BoolMatrix, check_truth_and_decisions
+from skpml.metrics._checks import check_truth_and_decisions
+from skpml.validation import BoolMatrix
 
 
 def hamming_loss(truth: Any, decisions: Any) -> float:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from skpml.metrics._checks import check_labels, check_same_columns, check_same_shape, check_scores, undefined
+from skpml.metrics._checks import check_same_columns, check_same_shape, check_scores, undefined
+from skpml.validation import check_labels
 
 
 def denoising_scores(

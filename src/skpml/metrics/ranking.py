@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from skpml.metrics._checks import BoolMatrix, NumberMatrix, check_truth_and_scores, undefined
+from skpml.metrics._checks import NumberMatrix, check_truth_and_scores, undefined
+from skpml.validation import BoolMatrix
 
 Convention = Literal["pml", "sklearn"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)

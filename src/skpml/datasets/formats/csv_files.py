@@ -152,11 +152,17 @@ def read_csv_features(
     header, rows, lines = _read_rows(path, delimiter, encoding)
     check_columns(path, header, columns)
     position = {name: column for column, name in enumerate(header)}
-    return _feature_matrix(path, rows, tuple(columns), position, lines)
+    return _feature_matrix(path, rows, tuple(columns), position, lines, needed=True)
 
 
 def _feature_matrix(
-    path: Path, rows: list[list[str]], names: tuple[str, ...], position: dict[str, int], lines: list[int]
+    path: Path,
+    rows: list[list[str]],
+    names: tuple[str, ...],
+    position: dict[str, int],
+    lines: list[int],
+    *,
+    needed: bool = False,
 ) -> Any:
     if not names:
         return None
@@ -174,7 +180,7 @@ def _feature_matrix(
             raise DatasetFormatError(
                 path,
                 f"column {name!r} holds {cell!r}, which is not a finite number; "
-                f"if the column is no feature, pass ignore=[{name!r}]",
+                + ("fill it in" if needed else f"if the column is no feature, pass ignore=[{name!r}]"),
                 line=lines[index],
             )
     return X
