@@ -26,7 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skpml
-from skpml.datasets.formats.files import replacing
+from skpml.writing import replacing
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 

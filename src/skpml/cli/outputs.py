@@ -29,7 +29,7 @@ def check_outputs(*paths: Path, force: bool) -> None:
 @contextmanager
 def whole(*paths: Path) -> Iterator[list[Path]]:
     """Temporary paths to write to; they become the outputs together, or nothing is left."""
-    from skpml.datasets.formats.files import replacing
+    from skpml.writing import replacing
 
     with replacing(*paths, overwrite=True) as temporary:
         yield temporary

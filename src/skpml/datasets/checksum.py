@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from skpml.datasets.formats.files import replacing
 from skpml.datasets.partial_dataset import PartialDataset
+from skpml.writing import replacing
 
 
 def content_checksum(dataset: PartialDataset) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from skpml.datasets.formats.arff_table import END_MARKER, quoted
-from skpml.datasets.formats.files import replacing
 from skpml.datasets.formats.mulan_xml import label_xml
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import LabelMatrix, default_feature_names, is_sparse, listed, repeated
+from skpml.writing import replacing
 
 
 def write_arff(

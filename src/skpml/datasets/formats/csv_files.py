@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skpml.datasets.errors import DatasetFormatError
-from skpml.datasets.formats.files import build_dataset, parsing, replacing
+from skpml.datasets.formats.files import build_dataset, parsing
 from skpml.datasets.formats.label_columns import (
     CANDIDATE_PREFIX,
     TRUTH_PREFIX,
@@ -28,6 +28,7 @@ from skpml.datasets.formats.label_columns import (
 )
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.validation import EmptyPolicy
+from skpml.writing import replacing
 
 
 def read_csv(

@@ -10,10 +10,11 @@ import scipy.io
 import scipy.sparse as sp
 
 from skpml.datasets.errors import DatasetFormatError
-from skpml.datasets.formats.files import build_dataset, parsing, replacing
+from skpml.datasets.formats.files import build_dataset, parsing
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import as_label_matrix, is_sparse
 from skpml.validation import EmptyPolicy
+from skpml.writing import replacing
 
 LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
 

@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from skpml.datasets.errors import DatasetFormatError
-from skpml.datasets.formats.files import build_dataset, parsing, replacing
+from skpml.datasets.formats.files import build_dataset, parsing
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import is_sparse
 from skpml.validation import EmptyPolicy
+from skpml.writing import replacing
 
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 

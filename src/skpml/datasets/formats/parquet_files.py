@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skpml.datasets.errors import DatasetFormatError, require_extra
-from skpml.datasets.formats.files import build_dataset, parsing, replacing
+from skpml.datasets.formats.files import build_dataset, parsing
 from skpml.datasets.formats.label_columns import (
     CANDIDATE_PREFIX,
     TRUTH_PREFIX,
@@ -26,6 +26,7 @@ from skpml.datasets.formats.label_columns import (
 )
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.validation import EmptyPolicy
+from skpml.writing import replacing
 
 
 def read_parquet(
