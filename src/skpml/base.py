@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
@@ -10,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from skpml.labels import EncodedLabels, encode_labels
-from skpml.threshold import automatic_threshold
+from skpml.threshold import automatic_threshold, non_candidate_threshold
 from skpml.validation import check_finite, check_occupied
 
 __all__ = ["BasePMLClassifier"]
@@ -35,7 +38,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
       where they are at hand, else None;
     * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels.
 
-    and takes ``threshold``, ``empty_rows`` and ``empty_labels`` as parameters.
+    and takes ``threshold``, ``empty_rows`` and ``empty_labels`` as parameters. ``threshold`` is a number or the name of a
+    rule that needs no true label: ``"auto"`` (:func:`skpml.threshold.automatic_threshold`) or ``"non-candidates"``
+    (:func:`skpml.threshold.non_candidate_threshold`). An iterative method reports its course through :meth:`_record`.
 
     A one-dimensional y (one class a row) is accepted as the degenerate case: each row's only candidate is its class, and
     ``predict`` returns the class with the highest score.
@@ -44,6 +49,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     threshold: float | str
     empty_rows: str
     empty_labels: str
+
+    _threshold_rules: tuple[str, ...] = ("auto", "non-candidates")
 
     @abstractmethod
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any] | None: ...
@@ -85,7 +92,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = labels.classes
         self._layout = labels.layout
         scores = self._fit(X, Y)
-        if self.threshold == "auto":
+        if isinstance(self.threshold, str):
             self._estimate_threshold(self._scores(X) if scores is None else scores, labels.candidates)
         else:
             self.threshold_, self._probability_width = float(self.threshold), 1.0
@@ -98,16 +105,44 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_threshold(self) -> None:
         given = self.threshold
-        if given != "auto" and (
-            not isinstance(given, Real) or isinstance(given, bool) or not np.isfinite(given)
-        ):
-            raise ValueError(f'threshold must be "auto" or a finite number, got {given!r}.')
+        if isinstance(given, str) and given in self._threshold_rules:
+            return
+        if not isinstance(given, Real) or isinstance(given, bool) or not np.isfinite(given):
+            rules = ", ".join(f'"{rule}"' for rule in self._threshold_rules)
+            raise ValueError(f"threshold must be {rules} or a finite number, got {given!r}.")
 
     def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
-        self.threshold_, negative_level = automatic_threshold(
-            scores, candidates, getattr(self, "confidences_", None)
-        )
+        """Set ``threshold_`` by the rule named in ``threshold``, and the width of the map to probabilities."""
+        if self.threshold == "non-candidates":
+            self.threshold_, negative_level = non_candidate_threshold(scores, candidates)
+        else:
+            self.threshold_, negative_level = automatic_threshold(scores, candidates, self._targets())
         self._probability_width = 2 * max(self.threshold_ - negative_level, 1e-3)
+
+    def _targets(self) -> NDArray[Any] | None:
+        """What the scores were fitted to (n×c), for the automatic threshold; None is the candidates themselves."""
+        return getattr(self, "confidences_", None)
+
+    def _record(self, history: Mapping[str, Any], *, converged: bool) -> None:
+        """Set ``history_``, ``n_iter_`` and ``converged_``; warn where ``max_iter`` was hit before convergence.
+
+        Parameters
+        ----------
+        history : mapping of name to sequence
+            A value for every iteration; all sequences have the same length.
+        converged : bool
+        """
+        self.history_ = {name: np.asarray(values) for name, values in history.items()}
+        self.n_iter_ = len(next(iter(self.history_.values())))
+        self.converged_ = bool(converged)
+        limit = getattr(self, "max_iter", None)
+        if not converged and self.n_iter_ == limit:
+            warnings.warn(
+                f"{type(self).__name__} did not converge within max_iter={limit} iterations; "
+                "increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)

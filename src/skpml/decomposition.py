@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace, device
 from sklearn.exceptions import ConvergenceWarning
 
-from skpml.linalg import Array, nuclear_norm, singular_value_threshold
+from skpml.linalg import Array, nuclear_norm, singular_value_threshold, soft_threshold
 from skpml.modal_alignment.objective import decomposition_loss
 from skpml.modal_alignment.solver import Basis
 from skpml.modal_alignment.updates import decomposition_gradient, update_basis, update_pseudo_labels
@@ -115,7 +115,7 @@ def low_rank_sparse(
     while not converged and n_iter < max_iter:
         G = singular_value_threshold(Y - N + M / mu, 1 / mu)
         rest = Y - G + M / mu
-        before, N = N, xp.sign(rest) * xp.clip(xp.abs(rest) - weight / mu, min=0.0)
+        before, N = N, soft_threshold(rest, weight / mu)
         residual = Y - G - N
         M = M + mu * residual
         gap = max(float(xp.linalg.matrix_norm(residual)), float(xp.linalg.matrix_norm(N - before)))

@@ -8,11 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
-__all__ = ["check_similarity", "neighbour_similarity"]
+__all__ = ["check_similarity", "neighbour_similarity", "reconstruction_weights"]
 
 
 Search = Literal["auto", "exact", "cells"]
@@ -25,7 +26,12 @@ _CELLS_SEARCHED = 16
 _TIED_PAIRS = 5_000_000
 
 
-def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto") -> scipy.sparse.csr_array:
+Scale = Literal["last", "first"]
+
+
+def neighbour_similarity(
+    X: Any, *, n_neighbors: int = 5, search: Search = "auto", scale: Scale = "last"
+) -> scipy.sparse.csr_array:
     """Symmetric similarity of near neighbours, ``s_ij = exp(−‖x_i − x_j‖² / σ²)``.
 
     An entry is present where j is among the ``n_neighbors`` nearest rows of i, or i among those of j; there are no
@@ -41,6 +47,10 @@ def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto
         "exact" compares all pairs of rows. "cells" assigns each row to the nearest of n/256 pivot rows and searches
         only the 16 cells around its own: a few neighbours may be missed, and the cost no longer grows with the
         square of the rows. "auto" is exact up to 10,000 rows.
+    scale : {"last", "first"}, default="last"
+        "first" is the weight that PML-PLR's authors use: ``exp(−‖x_i − x_j‖² / (2 s²))`` where s is the mean *squared*
+        distance of a row to its nearest other row (rows with duplicates left out), and the two directions of a pair are
+        averaged, so that one-sided neighbours get half the weight.
 
     Returns
     -------
@@ -60,17 +70,51 @@ def neighbour_similarity(X: Any, *, n_neighbors: int = 5, search: Search = "auto
         )
     if search not in ("auto", "exact", "cells"):
         raise ValueError(f'search must be "auto", "exact" or "cells", got {search!r}.')
+    if scale not in ("last", "first"):
+        raise ValueError(f'scale must be "last" or "first", got {scale!r}.')
     # Distances stay, and the products they are computed from lose fewer digits.
     X = X - X.mean(axis=0)
     exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
     pairs = _nearest(X, n_neighbors) if exact else _nearest_in_cells(X, n_neighbors)
-    sigma = float(np.sqrt(pairs.last).mean())
+    width = float(np.sqrt(pairs.last).mean()) ** 2 if scale == "last" else 2 * _mean_nearest(pairs) ** 2
     with np.errstate(under="ignore"):
-        similarity = np.exp(-pairs.squared / sigma**2) if sigma > 0 else np.ones_like(pairs.squared)
+        similarity = np.exp(-pairs.squared / width) if width > 0 else np.ones_like(pairs.squared)
     directed = scipy.sparse.csr_array(
         (similarity.astype(X.dtype, copy=False), (pairs.row, pairs.neighbour)), shape=(n, n)
     )
-    return scipy.sparse.csr_array(directed.maximum(directed.T))
+    both = directed.maximum(directed.T) if scale == "last" else (directed + directed.T) / 2
+    return scipy.sparse.csr_array(both)
+
+
+def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr_array:
+    """Each row as a non-negative combination of its neighbours: ``min ‖x_i − Σ_j w_ij x_j‖²`` over ``w_ij ≥ 0``.
+
+    j runs over the ``n_neighbors`` nearest other rows of i (all others, where there are fewer). Rows are then divided by
+    their sum; a row that no neighbour helps to reconstruct is zero.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    n_neighbors : int, default=10
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+        With an empty diagonal, in the dtype of X.
+    """
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    n = X.shape[0]
+    search = NearestNeighbors(n_neighbors=min(n_neighbors, n - 1)).fit(X - X.mean(axis=0))
+    near = search.kneighbors(return_distance=False)
+    weights = np.empty(near.shape)
+    for row in range(n):
+        weights[row] = nnls(X[near[row]].T, X[row])[0]
+    totals = weights.sum(axis=1, keepdims=True)
+    weights /= np.where(totals > 0, totals, 1)
+    index = np.repeat(np.arange(n), near.shape[1])
+    matrix = scipy.sparse.csr_array((weights.ravel().astype(X.dtype), (index, near.ravel())), shape=(n, n))
+    matrix.eliminate_zeros()
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -81,6 +125,14 @@ class _Pairs:
     neighbour: NDArray[np.intp]
     squared: NDArray[np.float64]
     last: NDArray[np.float64]
+
+
+def _mean_nearest(pairs: _Pairs) -> float:
+    """Mean squared distance of a row to its nearest other row, over the rows without a duplicate."""
+    nearest = np.full(len(pairs.last), np.inf)
+    np.minimum.at(nearest, pairs.row, pairs.squared)
+    positive = nearest[nearest > 0]
+    return float(positive.mean()) if len(positive) else 0.0
 
 
 def _rounding(X: NDArray[Any]) -> float:

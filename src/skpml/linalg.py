@@ -22,8 +22,10 @@ __all__ = [
     "nuclear_norm",
     "one_blas",
     "polar_factor",
+    "project_to_simplex",
     "ridge_factor",
     "singular_value_threshold",
+    "soft_threshold",
     "sparse_operator",
     "squared_row_norms",
     "symmetric_sylvester",
@@ -92,6 +94,23 @@ def singular_value_threshold(Z: Array, tau: float) -> Array:
     kept = values > tau
     shrink = xp.where(kept, 1 - tau / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
     return Z @ ((vectors * shrink[None, :]) @ vectors.T)
+
+
+def soft_threshold(Z: Array, tau: float) -> Array:
+    """Proximal map of the sum of absolute values: ``sign(z) max(|z| − τ, 0)`` for every entry."""
+    xp = array_namespace(Z)
+    return xp.sign(Z) * xp.clip(xp.abs(Z) - tau, min=0.0)
+
+
+def project_to_simplex(Z: Array) -> Array:
+    """Nearest point to each row of Z among non-negative rows that sum to 1, by sorting."""
+    xp = array_namespace(Z)
+    falling = xp.sort(Z, axis=1, descending=True)
+    count = xp.arange(1, Z.shape[1] + 1, dtype=Z.dtype)
+    excess = (xp.cumulative_sum(falling, axis=1) - 1) / count
+    support = xp.sum(xp.astype(falling > excess, xp.int64), axis=1)
+    shift = xp.take_along_axis(excess, (support - 1)[:, None], axis=1)
+    return xp.clip(Z - shift, min=0.0)
 
 
 def nuclear_norm(R: Array) -> float:

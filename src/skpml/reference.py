@@ -6,16 +6,15 @@ trained on true labels.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml.base import BasePMLClassifier
 from skpml.features import RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import ridge_factor
+from skpml.validation import check_parameters
 
 __all__ = ["CandidateRidge"]
 
@@ -60,8 +59,7 @@ class CandidateRidge(BasePMLClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        if not isinstance(self.gamma, Real) or not 0 <= self.gamma < np.inf:
-            raise ValueError(f"gamma must be a finite number of at least 0, got {self.gamma!r}.")
+        check_parameters(self, weights=("gamma",), optional_counts=("n_anchors",))
         self.feature_map_: Any = make_pipeline(
             RangeScaler(),
             resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),

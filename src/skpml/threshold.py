@@ -9,6 +9,9 @@ from the training scores, and the cut is half way between them, which is where Î
   scores;
 * the *positive level*: the mean confidence among the quarter of the candidates that have the highest scores (1 for a
   method without confidences).
+
+A simpler rule, used by several published methods, asks that a label score above what certain negatives reach:
+:func:`non_candidate_threshold`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["automatic_threshold"]
+__all__ = ["automatic_threshold", "non_candidate_threshold"]
 
 _NEGATIVE_QUANTILE = 0.25
 # The candidates taken as surely true when the positive level is estimated.
@@ -49,3 +52,23 @@ def automatic_threshold(
         # Nothing is believed: ask for as much as a sure candidate would have.
         positive = max(1.0, negative)
     return (negative + positive) / 2, negative
+
+
+def non_candidate_threshold(scores: NDArray[Any], candidates: NDArray[Any]) -> tuple[float, float]:
+    """The mean over rows of the highest score among non-candidates, and the negative level.
+
+    Non-candidates are certain negatives: a label is predicted where it scores above what the best of them does on
+    average. Rows whose labels are all candidates tell nothing and are left out.
+
+    Parameters
+    ----------
+    scores : (n, c)
+        A method's scores on its own training rows.
+    candidates : (n, c) of 0 and 1
+    """
+    is_candidate = np.asarray(candidates) > 0
+    telling = ~is_candidate.all(axis=1)
+    if not telling.any():
+        return automatic_threshold(scores, candidates)
+    highest = np.where(is_candidate, -np.inf, scores)[telling].max(axis=1)
+    return float(highest.mean()), float(np.quantile(scores, _NEGATIVE_QUANTILE))

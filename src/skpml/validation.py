@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["EmptyPolicy", "check_finite", "check_indicator", "check_labels", "check_occupied"]
+__all__ = [
+    "EmptyPolicy",
+    "check_finite",
+    "check_indicator",
+    "check_labels",
+    "check_occupied",
+    "check_parameters",
+]
 
 EmptyPolicy = Literal["error", "warn", "ignore"]
 BoolMatrix = NDArray[np.bool_]
@@ -131,3 +139,40 @@ def _report(policy: str, message: str, parameter: str) -> None:
         raise ValueError(f'{message} To go on all the same, set {parameter}="warn".')
     if policy == "warn":
         warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def check_parameters(
+    estimator: Any,
+    *,
+    weights: Collection[str] = (),
+    counts: Collection[str] = (),
+    optional_counts: Collection[str] = (),
+    choices: Mapping[str, Collection[str]] | None = None,
+) -> None:
+    """Refuse bad values among the parameters of an estimator, naming the parameter.
+
+    Parameters
+    ----------
+    estimator : object
+        The parameters are its attributes.
+    weights : names of parameters
+        Finite numbers of at least 0.
+    counts, optional_counts : names of parameters
+        Whole numbers of at least 1; an optional one may be None.
+    choices : mapping of parameter name to allowed values
+    """
+    for name in weights:
+        value = getattr(estimator, name)
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+            raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+    for name in (*counts, *optional_counts):
+        value = getattr(estimator, name)
+        if value is None and name in optional_counts:
+            continue
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            article = "None or a" if name in optional_counts else "a"
+            raise ValueError(f"{name} must be {article} whole number of at least 1, got {value!r}.")
+    for name, allowed in (choices or {}).items():
+        value = getattr(estimator, name)
+        if not isinstance(value, str) or value not in allowed:
+            raise ValueError(f"{name} must be one of {tuple(allowed)}, got {value!r}.")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from skpml.base import BasePMLClassifier
 from skpml.features import RangeScaler, as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbour_similarity
 from skpml.modal_alignment.solver import Callback, Weights, solve
+from skpml.validation import check_parameters
 
 __all__ = ["PMLMA"]
 
@@ -179,16 +178,7 @@ class PMLMA(BasePMLClassifier):
         self.confidences_ = solution.pseudo_labels
         self.prototypes_ = solution.prototypes
         self.basis_ = solution.basis
-        self.history_ = {name: np.array(values) for name, values in solution.history.items()}
-        self.n_iter_ = solution.n_iter
-        self.converged_ = solution.converged
-        if not solution.converged and solution.n_iter == self.max_iter:
-            warnings.warn(
-                f"PML-MA did not converge within max_iter={self.max_iter} iterations (tol={self.tol}); "
-                "increase max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._record(solution.history, converged=solution.converged)
         if self.confidences_.max() < _NOTHING_BELIEVED:
             warnings.warn(
                 f"No candidate is believed: the low-rank weight lam={self.lam:g} outweighs {X.shape[0]} rows. "
@@ -210,23 +200,12 @@ class PMLMA(BasePMLClassifier):
         return mapped @ self.coef_.astype(X.dtype, copy=False)
 
     def _check_parameters(self) -> None:
-        for name in ("lam", "alpha", "beta", "gamma", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
-        for name in ("n_neighbors", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-        for name in ("subspace_dim", "n_anchors"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < 1):
-                raise ValueError(f"{name} must be None or a whole number of at least 1, got {value!r}.")
+        check_parameters(
+            self,
+            weights=("lam", "alpha", "beta", "gamma", "tol"),
+            counts=("n_neighbors", "max_iter"),
+            optional_counts=("subspace_dim", "n_anchors"),
+            choices={"prototypes": ("mean", "least-squares"), "basis": ("orthogonal", "identity")},
+        )
         if isinstance(self.without, str) or not isinstance(self.without, Collection):
             raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
-        for name, choices in (
-            ("prototypes", ("mean", "least-squares")),
-            ("basis", ("orthogonal", "identity")),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}.")
