@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skpml.graph import check_similarity, neighbour_similarity
+from skpml.graph import check_similarity, neighbour_similarity, reconstruction_weights
 
 
 def test_a_line_of_points_by_hand():
@@ -132,3 +132,60 @@ class TestPrecomputed:
     def test_refuses(self, graph, error, message):
         with pytest.raises(error, match=message):
             check_similarity(graph, 3)
+
+
+def test_scale_by_the_nearest_row_in_plain_loops():
+    """Weights exp(−D/(2s²)) of the k nearest, s the mean smallest D, the two directions averaged."""
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(D, np.inf)
+    s = D.min(axis=1).mean()
+    W = np.zeros_like(D)
+    for i, row in enumerate(D):
+        for j in np.argsort(row)[:5]:
+            W[i, j] = np.exp(-row[j] / (2 * s**2))
+    assert_allclose(neighbour_similarity(X, scale="first").toarray(), (W + W.T) / 2, atol=1e-12)
+
+
+def test_scale_by_the_nearest_row_with_duplicates():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    twice = neighbour_similarity(np.repeat(X, 2, axis=0), scale="first")
+    assert np.isfinite(twice.data).all()
+    assert_allclose(twice.toarray()[0, 1], 1)
+    same = neighbour_similarity(np.repeat(X[:2], 10, axis=0), n_neighbors=3, scale="first")
+    assert_array_equal(same.data, 1)
+
+
+def test_unknown_scale():
+    with pytest.raises(ValueError, match="scale must be"):
+        neighbour_similarity(np.eye(9), scale="mean")
+
+
+def test_reconstruction_weights_solve_each_row():
+    """No step along a neighbour, forward or (where its weight allows) back, brings the combination nearer to the row."""
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(D, np.inf)
+    W = reconstruction_weights(X, n_neighbors=4).toarray()
+    assert_array_equal(np.diag(W), 0)
+    for i in range(40):
+        near = np.argsort(D[i])[:4]
+        assert set(np.flatnonzero(W[i])) <= set(near)
+        total = W[i].sum()
+        assert total == pytest.approx(1) or total == 0
+        if total == 0:
+            assert (X[near] @ X[i] <= 1e-12).all()
+            continue
+        # Rows were divided by their sum: the best multiple of the direction is the solution of the problem.
+        direction = W[i] @ X
+        solution = W[i] * (direction @ X[i]) / (direction @ direction)
+        slope = X[near] @ (solution @ X - X[i])
+        assert (slope >= -1e-8).all()
+        assert_allclose(slope[solution[near] > 0], 0, atol=1e-8)
+
+
+def test_reconstruction_from_a_copy_and_from_all_rows():
+    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    W = reconstruction_weights(X, n_neighbors=10).toarray()
+    assert_allclose(W[0], [0, 1, 0, 0], atol=1e-12)
+    assert_allclose(W[2], [0, 0, 0, 1], atol=1e-12)

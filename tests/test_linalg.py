@@ -198,3 +198,30 @@ def test_sparse_operator():
     M = rng.normal(size=(10, 2))
     assert_allclose(linalg.sparse_operator(S, M)(M), S.toarray() @ M)
     assert linalg.sparse_operator(S, M.astype(np.float32))(M.astype(np.float32)).dtype == np.float32
+
+
+def test_soft_threshold_is_the_proximal_map_of_absolute_values():
+    Z = np.array([[-3.0, -0.5, 0.0, 0.5, 2.0]])
+    assert_allclose(linalg.soft_threshold(Z, 1.0), [[-2, 0, 0, 0, 1]])
+    assert_array_equal(linalg.soft_threshold(Z, 0.0), Z)
+
+
+@settings(deadline=None)
+@given(matrices)
+def test_projection_to_the_simplex_by_bisection(Z):
+    """The slow way: max(z − t, 0) sums to 1 for exactly one t, found by halving."""
+    expected = np.empty_like(Z)
+    for row, z in enumerate(Z):
+        low, high = z.min() - 1, z.max()
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.maximum(z - middle, 0).sum() > 1 else (low, middle)
+        expected[row] = np.maximum(z - low, 0)
+    found = linalg.project_to_simplex(Z)
+    assert_allclose(found, expected, atol=1e-9)
+    assert_allclose(found.sum(axis=1), 1, atol=1e-9)
+
+
+def test_projection_to_the_simplex_leaves_it_alone():
+    P = np.random.default_rng(0).dirichlet(np.ones(5), size=7)
+    assert_allclose(linalg.project_to_simplex(P), P, atol=1e-12)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skpml.threshold import automatic_threshold
+from skpml.threshold import automatic_threshold, non_candidate_threshold
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.5, 0.8])
@@ -53,3 +53,16 @@ def test_emptied_confidences_predict_nothing():
     scores = np.random.default_rng(0).normal(scale=0.01, size=(100, 3))
     cut, _ = automatic_threshold(scores, np.ones((100, 3)), np.zeros((100, 3)))
     assert cut > scores.max()
+
+
+def test_non_candidate_threshold_by_hand():
+    """Highest scores outside the candidates: 0.4 and 0.9; the third row has none and is left out."""
+    scores = np.array([[0.8, 0.4, 0.1], [0.9, 0.2, 0.7], [5.0, 6.0, 7.0]])
+    candidates = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]])
+    assert non_candidate_threshold(scores, candidates)[0] == pytest.approx((0.4 + 0.9) / 2)
+
+
+def test_non_candidate_threshold_without_any_non_candidate():
+    scores = np.linspace(0, 1, 12).reshape(4, 3)
+    everything = np.ones((4, 3), np.uint8)
+    assert non_candidate_threshold(scores, everything) == automatic_threshold(scores, everything)

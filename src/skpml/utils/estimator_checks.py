@@ -1,0 +1,428 @@
+"""What every partial multi-label estimator must do, as checks that anybody can run on a method of their own.
+
+They stand beside scikit-learn's own (:func:`sklearn.utils.estimator_checks.check_estimator`), which ask what any
+classifier must do. In a test file::
+
+    from skpml.utils.estimator_checks import parametrize_with_pml_checks
+
+    @parametrize_with_pml_checks([MyMethod()])
+    def test_pml_checks(estimator, check):
+        check(estimator)
+
+or, at a prompt, ``check_pml_estimator(MyMethod())``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skpml.metrics import average_precision
+from skpml.noise import top_up
+from skpml.reference import CandidateRidge
+
+__all__ = [
+    "PML_CHECKS",
+    "check_clean_candidates",
+    "check_confidences",
+    "check_determinism",
+    "check_feature_permutation",
+    "check_forms_of_labels",
+    "check_inputs_unchanged",
+    "check_label_permutation",
+    "check_label_without_candidates",
+    "check_one_label",
+    "check_pml_estimator",
+    "check_probability_is_monotone",
+    "check_row_of_all_candidates",
+    "check_row_permutation",
+    "check_rows_without_candidates",
+    "check_single_precision",
+    "check_sparse_equals_dense",
+    "parametrize_with_pml_checks",
+]
+
+Check = Callable[[Any], None]
+
+# What two orders of summation may differ by, after an iterative solver has carried it along.
+_ROUNDING = 1e-6
+# Average precision a method may lose against ridge where there is no noise to remove.
+_CLEAN_LOSS = 0.05
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Rows around the sum of the centres of their labels, one to three of five; the first 60 rows are for training.
+
+    No two rows or features are alike, and there are half as many features as training rows: maps that draw anchors take
+    all rows, so that nothing depends on which.
+    """
+
+    X: NDArray[np.float64]
+    truth: NDArray[np.uint8]
+    candidates: NDArray[np.uint8]
+    X_new: NDArray[np.float64]
+    truth_new: NDArray[np.uint8]
+
+
+def _problem(seed: int = 0) -> _Problem:
+    rng = np.random.default_rng(seed)
+    n, n_new, d, c = 60, 60, 30, 5
+    truth = np.zeros((n + n_new, c), np.uint8)
+    for row in range(n + n_new):
+        truth[row, rng.choice(c, size=rng.integers(1, 4), replace=False)] = 1
+    # Frequencies that differ keep labels from being exchangeable.
+    truth[rng.random(truth.shape) < np.linspace(0, 0.4, c)] = 0
+    truth[~truth.any(axis=1), 0] = 1
+    X = truth @ rng.normal(scale=1.5, size=(c, d)) + rng.normal(size=(n + n_new, d))
+    candidates = top_up(truth[:n], 3, random_state=seed)
+    return _Problem(X[:n], truth[:n], np.asarray(candidates, np.uint8), X[n:], truth[n:])
+
+
+def _prepared(estimator: Any, **parameters: Any) -> Any:
+    """A fresh copy with a fixed seed and the given parameters, where it has them."""
+    model = clone(estimator)
+    known = model.get_params()
+    wanted = {"random_state": 0, **parameters}
+    return model.set_params(**{name: value for name, value in wanted.items() if name in known})
+
+
+def _fitted(estimator: Any, X: Any, y: Any, **parameters: Any) -> Any:
+    model = _prepared(estimator, **parameters)
+    with warnings.catch_warnings():
+        # Not converged, rows without candidates: not what is checked here.
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(X, y)
+
+
+def _assert_sound(model: Any, X: NDArray[Any], n_labels: int) -> NDArray[Any]:
+    """Shapes and ranges of everything a fitted model returns; the scores of X."""
+    shape = (X.shape[0], n_labels)
+    scores, chances, decisions = model.decision_function(X), model.predict_proba(X), model.predict(X)
+    for name, values in (("decision_function", scores), ("predict_proba", chances), ("predict", decisions)):
+        assert values.shape == shape, f"{name} has shape {values.shape}, expected {shape}"
+        assert np.isfinite(values).all(), f"{name} holds NaN or infinity"
+    assert chances.min() >= 0, "predict_proba is below 0 somewhere"
+    assert chances.max() <= 1, "predict_proba is above 1 somewhere"
+    assert np.isin(decisions, (0, 1)).all(), "predict returns something else than 0 and 1"
+    return scores
+
+
+def _assert_confidences(model: Any, candidates: NDArray[Any]) -> None:
+    if not hasattr(model, "confidences_"):
+        return
+    confidences = model.confidences_
+    assert confidences.shape == candidates.shape, "confidences_ has another shape than the candidates"
+    assert np.isfinite(confidences).all(), "confidences_ holds NaN or infinity"
+    assert confidences.min() >= 0, "a confidence is below 0"
+    assert confidences.max() <= 1, "a confidence is above 1"
+    assert (confidences[candidates == 0] == 0).all(), (
+        "a label outside the candidates has a confidence above 0"
+    )
+
+
+def _assert_close(found: Any, expected: Any, complaint: str, tolerance: float = _ROUNDING) -> None:
+    """Equal up to the tolerance, relative to the largest value where that is above 1."""
+    gap = float(np.abs(found - expected).max())
+    allowed = tolerance * max(1.0, float(np.abs(expected).max()))
+    assert gap <= allowed, f"{complaint}: they differ by up to {gap:.2g}"
+
+
+def _assert_refused(estimator: Any, X: Any, y: Any, place: str, **policy: str) -> None:
+    """Fit must raise a ValueError that names the place."""
+    try:
+        _fitted(estimator, X, y, **policy)
+    except ValueError as error:
+        assert place in str(error), f"the error does not name the place ({place}): {error}"
+    else:
+        raise AssertionError(f"fit accepts under {policy} what it should refuse ({place})")
+
+
+def check_confidences(estimator: Any) -> None:
+    """Confidences lie between 0 and 1, and are 0 outside the candidates."""
+    problem = _problem()
+    model = _fitted(estimator, problem.X, problem.candidates)
+    _assert_sound(model, problem.X_new, problem.candidates.shape[1])
+    _assert_confidences(model, problem.candidates)
+
+
+def _assert_same_model(
+    ours: Any, theirs: Any, problem: _Problem, *, rows: Any, features: Any, labels: Any
+) -> None:
+    """``theirs`` saw the problem with its rows, features and labels in the given order."""
+    expected = ours.decision_function(problem.X_new)[:, labels]
+    found = theirs.decision_function(problem.X_new[:, features])
+    _assert_close(found, expected, "scores depend on the order")
+    if hasattr(ours, "confidences_"):
+        expected = ours.confidences_[rows][:, labels]
+        _assert_close(theirs.confidences_, expected, "confidences_ depend on the order")
+
+
+def _check_permutation(estimator: Any, axis: str) -> None:
+    problem = _problem()
+    (n, d), c = problem.X.shape, problem.candidates.shape[1]
+    order: dict[str, Any] = {"rows": np.arange(n), "features": np.arange(d), "labels": np.arange(c)}
+    ours = _fitted(estimator, problem.X, problem.candidates)
+    for seed in range(2):
+        order[axis] = np.random.default_rng(seed).permutation(len(order[axis]))
+        X = problem.X[np.ix_(order["rows"], order["features"])]
+        candidates = problem.candidates[np.ix_(order["rows"], order["labels"])]
+        _assert_same_model(ours, _fitted(estimator, X, candidates), problem, **order)
+
+
+def check_row_permutation(estimator: Any) -> None:
+    """The order of the rows does not matter. A method that draws at random draws in the order of content: see
+    :mod:`skpml.ordering`.
+    """
+    _check_permutation(estimator, "rows")
+
+
+def check_feature_permutation(estimator: Any) -> None:
+    """The order of the features does not matter."""
+    _check_permutation(estimator, "features")
+
+
+def check_label_permutation(estimator: Any) -> None:
+    """Labels in another order give the same scores in that order."""
+    _check_permutation(estimator, "labels")
+
+
+def check_inputs_unchanged(estimator: Any) -> None:
+    """No byte of the input is changed by fit or by predictions, and read-only arrays are accepted."""
+    problem = _problem()
+    for convert in (np.ascontiguousarray, np.asfortranarray, scipy.sparse.csr_matrix):
+        X: Any = convert(problem.X.copy())
+        candidates = problem.candidates.copy()
+        buffers = [X.data, X.indices, X.indptr] if scipy.sparse.issparse(X) else [X]
+        before = [buffer.tobytes() for buffer in (*buffers, candidates)]
+        for buffer in (*buffers, candidates):
+            buffer.setflags(write=False)
+        model = _fitted(estimator, X, candidates)
+        for use in (model.decision_function, model.predict_proba, model.predict):
+            use(X)
+        after = [buffer.tobytes() for buffer in (*buffers, candidates)]
+        assert before == after, f"fit or a prediction changed its input ({convert.__name__})"
+
+
+def check_determinism(estimator: Any) -> None:
+    """Same data, same seed: the same bits. A model asked twice answers the same."""
+    problem = _problem()
+    first, second = (_fitted(estimator, problem.X, problem.candidates) for _ in range(2))
+    scores = first.decision_function(problem.X_new)
+    _assert_close(second.decision_function(problem.X_new), scores, "two fits give different scores", 0)
+    _assert_close(
+        first.decision_function(problem.X_new), scores, "asked twice, the model answers differently", 0
+    )
+    if hasattr(first, "confidences_"):
+        _assert_close(second.confidences_, first.confidences_, "two fits give different confidences_", 0)
+
+
+def check_sparse_equals_dense(estimator: Any) -> None:
+    """Sparse features give the same model as the same numbers in a dense array, and a model takes either."""
+    problem = _problem()
+    keep = np.random.default_rng(1).random(problem.X.shape) < 0.6
+    X = problem.X * keep
+    dense = _fitted(estimator, X, problem.candidates)
+    expected = dense.decision_function(problem.X_new)
+    for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, scipy.sparse.csr_array):
+        model = _fitted(estimator, form(X), problem.candidates)
+        complaint = f"{form.__name__} and a dense array give different scores"
+        _assert_close(model.decision_function(problem.X_new), expected, complaint)
+        _assert_close(dense.decision_function(form(problem.X_new)), expected, complaint)
+    sparse_labels = _fitted(estimator, X, scipy.sparse.csr_matrix(problem.candidates))
+    complaint = "sparse candidates give other scores than dense ones"
+    _assert_close(sparse_labels.decision_function(problem.X_new), expected, complaint)
+
+
+def check_forms_of_labels(estimator: Any) -> None:
+    """A list of label sets gives the same model as the 0/1 matrix, under the labels' names."""
+    problem = _problem()
+    names = np.array(["ant", "bee", "cat", "dog", "eel"])
+    sets = [set(names[row == 1]) for row in problem.candidates]
+    by_matrix = _fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
+    by_name = _fitted(estimator, problem.X, sets)
+    assert list(by_name.classes_) == list(names), "classes_ are not the labels' names in order"
+    complaint = "label sets and the 0/1 matrix give different scores"
+    _assert_close(by_name.decision_function(problem.X_new), by_matrix, complaint)
+
+
+def check_probability_is_monotone(estimator: Any) -> None:
+    """For each label, a higher score is a higher probability, above ½ exactly where the label is predicted."""
+    problem = _problem()
+    model = _fitted(estimator, problem.X, problem.candidates)
+    scores, chances = model.decision_function(problem.X_new), model.predict_proba(problem.X_new)
+    for label in range(scores.shape[1]):
+        order = np.argsort(scores[:, label], kind="stable")
+        rises = np.diff(scores[order, label]) > 1e-9
+        steps = np.diff(chances[order, label])
+        assert (steps >= 0).all(), f"a higher score of label {label} has a lower probability"
+        assert (steps[rises] > 0).all(), f"a higher score of label {label} has the same probability"
+    decided = model.predict(problem.X_new) == 1
+    assert (decided == (chances > 0.5)).all(), "predict and predict_proba above ½ disagree"
+
+
+def check_row_of_all_candidates(estimator: Any) -> None:
+    """A row whose labels are all candidates tells nothing and breaks nothing; nor do many such rows, nor only such."""
+    problem = _problem()
+    for count in (1, 30, len(problem.X)):
+        candidates = problem.candidates.copy()
+        candidates[:count] = 1
+        model = _fitted(estimator, problem.X, candidates)
+        _assert_sound(model, problem.X_new, candidates.shape[1])
+        _assert_confidences(model, candidates)
+
+
+def check_rows_without_candidates(estimator: Any) -> None:
+    """A row without candidates is an error or is kept as a row that has no label, as ``empty_rows`` says."""
+    problem = _problem()
+    candidates = problem.candidates.copy()
+    candidates[[3, 17]] = 0
+    model = _fitted(estimator, problem.X, candidates, empty_rows="ignore")
+    _assert_sound(model, problem.X_new, candidates.shape[1])
+    _assert_confidences(model, candidates)
+    _assert_refused(estimator, problem.X, candidates, "row 3", empty_rows="error")
+
+
+def check_label_without_candidates(estimator: Any) -> None:
+    """A label that is nobody's candidate is an error that names it; where allowed, it is hardly ever predicted."""
+    problem = _problem()
+    candidates = problem.candidates.copy()
+    candidates[:, 2] = 0
+    candidates[~candidates.any(axis=1), 0] = 1
+    _assert_refused(estimator, problem.X, candidates, "2", empty_labels="error")
+    model = _fitted(estimator, problem.X, candidates, empty_labels="ignore")
+    scores = _assert_sound(model, problem.X_new, candidates.shape[1])
+    _assert_confidences(model, candidates)
+    predicted = model.predict(problem.X_new)[:, 2].mean()
+    assert predicted <= 0.05, f"a label that nobody has is predicted for {predicted:.0%} of the rows"
+    top = (scores.argmax(axis=1) == 2).mean()
+    assert top <= 0.05, f"a label that nobody has is the first choice for {top:.0%} of the rows"
+
+
+def check_one_label(estimator: Any) -> None:
+    """One label alone works, and is found better than by chance."""
+    problem = _problem()
+    has_label = problem.truth[:, :1]
+    model = _fitted(estimator, problem.X, has_label, empty_rows="ignore")
+    scores = _assert_sound(model, problem.X_new, 1)[:, 0]
+    _assert_confidences(model, has_label)
+    true = problem.truth_new[:, 0] == 1
+    ordered = (scores[true][:, None] > scores[~true]).mean() + (
+        scores[true][:, None] == scores[~true]
+    ).mean() / 2
+    assert ordered > 0.7, f"only {ordered:.0%} of pairs of a row with the label and one without are in order"
+
+
+def check_single_precision(estimator: Any) -> None:
+    """Single precision in, single precision out, and finite."""
+    problem = _problem()
+    model = _fitted(estimator, problem.X.astype(np.float32), problem.candidates)
+    scores = _assert_sound(model, problem.X_new.astype(np.float32), problem.candidates.shape[1])
+    assert scores.dtype == np.float32, f"float32 features give {scores.dtype} scores"
+
+
+def check_clean_candidates(estimator: Any) -> None:
+    """Where no candidate is false, there is nothing to remove, and little may be lost against plain ridge.
+
+    Average precision on new rows, mean of three problems: at most 0.05 below ridge on the same candidates, and at most
+    0.02 below what the method itself makes of noisy candidates.
+    """
+    clean, noisy, ridge = [], [], []
+    for seed in range(3):
+        problem = _problem(seed)
+
+        def quality(model: Any, problem: _Problem = problem) -> float:
+            return average_precision(problem.truth_new, model.decision_function(problem.X_new))
+
+        clean.append(quality(_fitted(estimator, problem.X, problem.truth)))
+        noisy.append(quality(_fitted(estimator, problem.X, problem.candidates)))
+        ridge.append(quality(_fitted(CandidateRidge(), problem.X, problem.truth)))
+    ours, floor, own = (float(np.mean(values)) for values in (clean, ridge, noisy))
+    assert ours >= floor - _CLEAN_LOSS, (
+        f"average precision {ours:.3f} on clean labels, where ridge has {floor:.3f}"
+    )
+    assert ours >= own - 0.02, f"average precision {ours:.3f} on clean labels, but {own:.3f} on noisy ones"
+
+
+PML_CHECKS: tuple[Check, ...] = (
+    check_confidences,
+    check_row_permutation,
+    check_feature_permutation,
+    check_label_permutation,
+    check_inputs_unchanged,
+    check_determinism,
+    check_sparse_equals_dense,
+    check_forms_of_labels,
+    check_probability_is_monotone,
+    check_row_of_all_candidates,
+    check_rows_without_candidates,
+    check_label_without_candidates,
+    check_one_label,
+    check_single_precision,
+    check_clean_candidates,
+)
+
+
+def check_pml_estimator(estimator: Any, *, expected_failures: Mapping[str, str] | None = None) -> list[str]:
+    """Run every check on an estimator and raise if any fails, naming all that do.
+
+    Parameters
+    ----------
+    estimator : instance of an estimator
+        Not fitted; each check works on a copy.
+    expected_failures : mapping of check name to reason, optional
+        Checks that this estimator is known not to pass. No method of this library has any.
+
+    Returns
+    -------
+    list of str
+        Names of the checks that were passed.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails, with a line for each.
+    ValueError
+        If `expected_failures` names a check that does not exist.
+    """
+    excused = dict(expected_failures or {})
+    names = [check.__name__ for check in PML_CHECKS]
+    if unknown := sorted(set(excused) - set(names)):
+        raise ValueError(f"there is no check {unknown[0]!r}; the checks are {', '.join(names)}.")
+    passed, failed = [], []
+    for check in PML_CHECKS:
+        try:
+            check(estimator)
+        except Exception as error:  # a crash is a failed check too
+            if check.__name__ not in excused:
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                failed.append((f"{check.__name__}: {reason}", error))
+        else:
+            passed.append(check.__name__)
+    if failed:
+        lines = "\n".join(f"  {line}" for line, _ in failed)
+        raise AssertionError(
+            f"{type(estimator).__name__} fails {len(failed)} of {len(names)} checks:\n{lines}"
+        ) from failed[0][1]
+    return passed
+
+
+def parametrize_with_pml_checks(estimators: Iterable[Any]) -> Any:
+    """Decorator for a pytest function of ``estimator`` and ``check``: one test a pair.
+
+    Parameters
+    ----------
+    estimators : iterable of estimators
+    """
+    import pytest
+
+    pairs = [(estimator, check) for estimator in estimators for check in PML_CHECKS]
+    ids = [f"{estimator!r}-{check.__name__}".replace("\n", "") for estimator, check in pairs]
+    return pytest.mark.parametrize(("estimator", "check"), pairs, ids=ids)
