@@ -225,3 +225,14 @@ def test_projection_to_the_simplex_by_bisection(Z):
 def test_projection_to_the_simplex_leaves_it_alone():
     P = np.random.default_rng(0).dirichlet(np.ones(5), size=7)
     assert_allclose(linalg.project_to_simplex(P), P, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(12, 5), (5, 12), (6, 6)])
+@pytest.mark.parametrize("ridge", [1e-4, 1.0, 1e6])
+def test_gram_spectrum_solves_for_any_ridge(shape, ridge):
+    rng = np.random.default_rng(0)
+    X, M = rng.normal(size=shape), rng.normal(size=(shape[1], 3))
+    gram = linalg.GramSpectrum(X)
+    expected = np.linalg.solve(X.T @ X + ridge * np.eye(shape[1]), M)
+    assert_allclose(gram.solve(M, ridge), expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+    assert_allclose(gram.squared_norm(M), np.linalg.norm(X @ M) ** 2)

@@ -19,6 +19,7 @@ from array_api_compat import array_namespace, is_numpy_namespace, is_torch_names
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "GramSpectrum",
     "nuclear_norm",
     "one_blas",
     "polar_factor",
@@ -177,6 +178,39 @@ def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) 
         if int(info) == 0 and (ridge > 0 or _well_conditioned(torch.diagonal(factor), xp)):
             return lambda B: torch.cholesky_solve(B, factor)
     return _spectral_solver(_gram(X, weights), ridge)
+
+
+class GramSpectrum:
+    """``XᵀX`` decomposed once, for solvers whose ridge changes from step to step.
+
+    Keeps the min(n, d) eigenpairs that can differ from zero. With more features than rows, the rest of the space is where
+    X gives nothing, and a system there is division by the ridge.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    """
+
+    def __init__(self, X: Array) -> None:
+        xp = array_namespace(X)
+        self._has_null_space = X.shape[0] < X.shape[1]
+        if self._has_null_space:
+            _, singular_values, right = xp.linalg.svd(X, full_matrices=False)
+            self._squares, self._vectors = singular_values**2, right.T
+        else:
+            squares, self._vectors = xp.linalg.eigh(X.T @ X)
+            self._squares = xp.clip(squares, min=0.0)
+
+    def solve(self, M: Array, ridge: float) -> Array:
+        """``(XᵀX + ridge·I)⁻¹ M`` for a positive ridge."""
+        rotated = self._vectors.T @ M
+        solved = self._vectors @ (rotated / (self._squares + ridge)[:, None])
+        return solved + (M - self._vectors @ rotated) / ridge if self._has_null_space else solved
+
+    def squared_norm(self, M: Array) -> float:
+        """``‖XM‖²``, without touching the rows of X."""
+        xp = array_namespace(M)
+        return float(xp.sum(self._squares[:, None] * (self._vectors.T @ M) ** 2))
 
 
 def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml.base import BasePMLClassifier
 from skpml.features import LinearMap, RangeScaler
-from skpml.linalg import nuclear_norm, one_blas, singular_value_threshold, soft_threshold
+from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
 from skpml.validation import check_parameters
 
 __all__ = ["PMLNI"]
@@ -40,29 +39,6 @@ class Solution:
     converged: bool
 
 
-class _Ridge:
-    """``(XᵀX + νI)⁻¹ M`` and ``‖XM‖²`` for any ν > 0 and M, after one decomposition ``XᵀX = Q diag(q) Qᵀ``."""
-
-    def __init__(self, X: Matrix) -> None:
-        self.has_null_space = X.shape[0] < X.shape[1]
-        if self.has_null_space:
-            _, singular_values, right = scipy.linalg.svd(X, full_matrices=False)
-            self.squares, self.vectors = singular_values**2, right.T
-        else:
-            squares, self.vectors = scipy.linalg.eigh(X.T @ X)
-            self.squares = np.maximum(squares, 0)
-
-    def solve(self, M: Matrix, ridge: float) -> Matrix:
-        rotated = self.vectors.T @ M
-        solved: Matrix = self.vectors @ (rotated / (self.squares + ridge)[:, None])
-        if self.has_null_space:
-            solved += (M - self.vectors @ rotated) / ridge
-        return solved
-
-    def squared_size(self, M: Matrix) -> float:
-        return float(self.squares @ ((self.vectors.T @ M) ** 2).sum(axis=1))
-
-
 def solve(
     X: Matrix, Y: Matrix, *, lam: float, beta: float, gamma: float, max_iter: int = 500, tol: float = 1e-7
 ) -> Solution:
@@ -84,21 +60,21 @@ def solve(
         Stop where W stands still and ‖H − W − S‖ is below ``tol`` times ‖H‖.
     """
     with one_blas(X):
-        ridge = _Ridge(X)
+        gram = GramSpectrum(X)
         Z = X.T @ Y
         W, S, A = np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)
         mu = _FIRST_PENALTY
         history: dict[str, list[float]] = {"objective": [], "gap": [], "change": [], "penalty": []}
         converged = False
         while not converged and len(history["gap"]) < max_iter:
-            H = ridge.solve(Z + mu * (W + S) + A, lam + mu)
+            H = gram.solve(Z + mu * (W + S) + A, lam + mu)
             last_W, W = W, singular_value_threshold(H - S - A / mu, beta / mu)
             S = soft_threshold(H - W - A / mu, gamma / mu)
             size = float(np.linalg.norm(H))
             change = _ratio(mu * float(np.linalg.norm(W - last_W)), size)
             gap = _ratio(float(np.linalg.norm(H - W - S)), size)
             converged = gap < tol and change < _STILL
-            history["objective"].append(_objective(Y, Z, ridge, W, S, lam=lam, beta=beta, gamma=gamma))
+            history["objective"].append(_objective(Y, Z, gram, W, S, lam=lam, beta=beta, gamma=gamma))
             history["gap"].append(gap)
             history["change"].append(change)
             history["penalty"].append(mu)
@@ -113,11 +89,11 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _objective(
-    Y: Matrix, Z: Matrix, ridge: _Ridge, W: Matrix, S: Matrix, *, lam: float, beta: float, gamma: float
+    Y: Matrix, Z: Matrix, gram: GramSpectrum, W: Matrix, S: Matrix, *, lam: float, beta: float, gamma: float
 ) -> float:
     """The objective at H = W + S, where the constraint holds, without touching the n rows."""
     H = W + S
-    misfit = float(Y.ravel() @ Y.ravel()) - 2 * float(np.vdot(Z, H)) + ridge.squared_size(H)
+    misfit = float(Y.ravel() @ Y.ravel()) - 2 * float(np.vdot(Z, H)) + gram.squared_norm(H)
     return (
         0.5 * misfit
         + 0.5 * lam * float(np.vdot(H, H))
