@@ -137,3 +137,8 @@ class TestOccupied:
     def test_unknown_policy(self):
         with pytest.raises(ValueError, match='empty_rows must be "error", "warn" or "ignore"'):
             self.check(empty_rows="drop", empty_labels="ignore")
+
+
+def test_encoded_labels_pass_through():
+    encoded = encode_labels([{"b"}, {"a", "c"}])
+    assert encode_labels(encoded) is encoded

@@ -32,7 +32,7 @@ __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save
 
 MODEL_TYPES = (
     "skpml.modal_alignment.estimator.PMLMA",
-    "skpml.reference.CandidateRidge",
+    "skpml.reference.ridge.CandidateRidge",
 )
 # Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse
 # matrices and Python's containers.

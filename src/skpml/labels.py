@@ -44,8 +44,11 @@ def encode_labels(y: Any) -> EncodedLabels:
         * 0/1 array, sparse matrix or list of lists of shape (n, c): labels are named 0 … c−1;
         * data frame of 0 and 1: labels are named after its columns;
         * list, series or object array of label sets (sets, or lists and tuples of strings): labels are sorted;
-        * one-dimensional array of classes: one class a row.
+        * one-dimensional array of classes: one class a row;
+        * labels that are encoded already.
     """
+    if isinstance(y, EncodedLabels):
+        return y
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     if scipy.sparse.issparse(y):

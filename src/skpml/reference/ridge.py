@@ -1,8 +1,4 @@
-"""Reference learners: the honest floor that every method has to beat, and the ceiling it cannot reach.
-
-The floor is ridge regression straight to the candidates, on the same feature map; the ceiling is the same learner
-trained on true labels.
-"""
+"""Ridge regression straight to the candidates: the floor."""
 
 from __future__ import annotations
 
@@ -22,7 +18,8 @@ __all__ = ["CandidateRidge"]
 class CandidateRidge(BasePMLClassifier):
     """Ridge regression from mapped features to the labels it is given, one output a label.
 
-    ``coef = (ΦᵀΦ + γI)⁻¹ ΦᵀY``. Believes every candidate; fitted to true labels, it is the ceiling.
+    ``coef = (ΦᵀΦ + γI)⁻¹ ΦᵀY``. Believes every candidate; fitted to true labels, as in
+    ``Oracle(CandidateRidge())``, it is the ceiling.
 
     Parameters
     ----------

@@ -1,0 +1,13 @@
+"""Reference learners: the honest floor that every method has to beat, and the ceiling it cannot reach.
+
+Each of these is an ordinary multi-label learner that believes every candidate: ridge regression, ML-kNN, LIFT and a
+classifier chain. :class:`Oracle` trains any of them, or any classifier of scikit-learn, on true labels instead.
+"""
+
+from skpml.reference.chain import CandidateChain
+from skpml.reference.lift import LIFT
+from skpml.reference.ml_knn import MLKNN
+from skpml.reference.oracle import Oracle
+from skpml.reference.ridge import CandidateRidge
+
+__all__ = ["LIFT", "MLKNN", "CandidateChain", "CandidateRidge", "Oracle"]
