@@ -143,6 +143,24 @@ class TestSolver:
             slope = (part(V + nudge) - part(V - nudge)) / 2e-5
             assert_allclose((V - moved)[i, j] / 1e-5, slope / 2, rtol=1e-5, atol=1e-5)
 
+    def test_step_is_halved_where_it_would_overshoot(self):
+        """Close to where a network with large outputs fits, the curvature is large and the full step too long."""
+        X, _, U, V = guided()
+        U = 30 * U
+        goal = expit(X @ (V + 0.05)) @ U
+
+        def part(V):
+            return ((expit(X @ V) @ U - goal) ** 2).sum() + 0.3 * (V**2).sum()
+
+        tiny, _, _ = _descend(X, V, expit(X @ V), U, goal, 0.3, 1e-9)
+        direction = (V - tiny) / 1e-9
+        assert part(V - 1e-3 * direction) > part(V)
+        moved, hidden, step = _descend(X, V, expit(X @ V), U, goal, 0.3, 1e-3)
+        assert 0 < step < 1e-3
+        assert_allclose(moved, V - step * direction, atol=1e-4)
+        assert_allclose(hidden, expit(X @ moved))
+        assert part(moved) <= part(V) < part(V - 2 * step * direction)
+
     def test_iterations_by_hand(self):
         """The released iterations, with the fixed step: on small data it is never halved."""
         X, J, U, V = guided()

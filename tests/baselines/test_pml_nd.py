@@ -102,8 +102,10 @@ class TestDisambiguation:
         )
         Y = (confidences > 0).astype(float)
         fixed = credible_labels(confidences, Y, cut=0.25)
-        # Ties stand or fall together; rounding does not lift a quarter above a quarter, and an empty row stays empty.
+        # Ties stand or fall together, and an empty row stays empty.
         assert_array_equal(fixed, [[1, 1, 0, 0, 0], [1, 0, 0, 0, 0], [1] * 5, [1] * 4 + [0], [0] * 5])
+        rounded = np.array([[0.5, 0.25 + 1e-12, 0.25 - 1e-12]])
+        assert_array_equal(credible_labels(rounded, np.ones((1, 3)), cut=0.25), [[1, 0, 0]])
         share = credible_labels(confidences, Y, cut="share")
         assert_array_equal(share[1], [1, 1, 1, 1, 1])
         assert_array_equal(
@@ -194,6 +196,17 @@ class TestSecondStage:
             + 0.3 * np.trace(R @ W.T @ H)
         )
         assert_allclose(solution.history["objective"][-1], by_hand)
+
+    def test_stops_at_the_tolerance_and_says_so(self):
+        X, T, N = stage_two()
+        solution = solve(X, T, N, weights=Weights(), tol=1e-6, max_iter=500)
+        cut = solve(X, T, N, weights=Weights(), tol=0, max_iter=3)
+        changes = np.abs(np.diff(solution.history["objective"])) / solution.history["objective"][:-1]
+        assert solution.converged
+        assert len(changes) > 2
+        assert changes[-1] <= 1e-6 < changes[:-1].min()
+        assert not cut.converged
+        assert len(cut.history["objective"]) == 3
 
     def test_large_row_weight_empties_the_classifier(self):
         X, T, N = stage_two()

@@ -21,7 +21,6 @@ Damping = Literal["identity", "ones"]
 _EPSILON = float(np.finfo(np.float64).eps)
 _NEGATIVE_WEIGHT = 0.5
 _SINGULAR = 1e-8
-_NON_CANDIDATE_HOLD = 0.999
 _PROPAGATIONS = 100
 # Three quarters of an even share: the published cut of 0.25 at three candidates.
 _SHARE, _FEW_CANDIDATES = 0.75, 3
@@ -73,17 +72,17 @@ def _negated_negative_scores(X: Matrix, negative: Matrix, B: Matrix, damping: Da
 
 
 def propagate(K: Matrix, Y: Matrix, weights: scipy.sparse.csr_array) -> tuple[Matrix, int]:
-    """Pc: repeat ``Pc ← [(1 − Dm)∘(Tr Pc) + Dm∘Y]∘Y`` with rows divided by their sums, Dm being K₁ on candidates.
+    """Pc: repeat ``Pc ← [(1 − Dm)∘(Tr Pc) + Dm∘Y]∘Y`` with rows divided by their sums.
 
+    Dm is K₁; what the release has in Dm outside the candidates, 0.999, is multiplied by 0 and never seen.
     Stops where the spectral norm of the change falls below 0.01. A row whose candidates get nothing from K₁ nor from
     the neighbours shares out 1 evenly.
     """
     share = Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
-    hold = np.where(Y > 0, K, _NON_CANDIDATE_HOLD)
     confidences = Y
     steps, change_size = 0, np.inf
     while change_size >= _PROPAGATION_TOL and steps < _PROPAGATIONS:
-        mixed = ((1 - hold) * (weights @ confidences) + hold * Y) * Y
+        mixed = ((1 - K) * (weights @ confidences) + K) * Y
         totals = mixed.sum(axis=1, keepdims=True)
         empty = totals <= _EPSILON
         updated = np.where(empty, share, mixed / np.where(empty, 1, totals))
