@@ -12,7 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
+from skpml.ordering import row_order
+
+__all__ = [
+    "LinearMap",
+    "RBFAnchors",
+    "RangeScaler",
+    "default_n_anchors",
+    "draw_anchors",
+    "resolve_feature_map",
+]
 
 # Beyond this the published rule (a fixed share of the rows) would make the cost grow with the cube of the rows.
 # It is the largest number the rule gives below 9000 rows, so no published configuration is touched.
@@ -101,6 +110,18 @@ def default_n_anchors(n_rows: int) -> int:
         if n_rows < limit:
             return ceil(n_rows / share)
     return min(ceil(n_rows / 4), MAX_ANCHORS)
+
+
+def draw_anchors(X: NDArray[Any], n_anchors: int, *, random_state: Any) -> NDArray[Any]:
+    """Rows of X without replacement, drawn in the order of their content: where rows stand does not matter.
+
+    All rows, where there are no more than ``n_anchors``.
+    """
+    n = X.shape[0]
+    if n_anchors >= n:
+        return X.copy()
+    places = check_random_state(random_state).choice(n, size=n_anchors, replace=False)
+    return X[row_order(X)[np.sort(places)]]
 
 
 class RBFAnchors(TransformerMixin, BaseEstimator):
