@@ -126,11 +126,16 @@ def test_broken_counts_are_interpolated():
     assert_allclose(interpolate(table, counts), [[[1.0], [4.0], [2.5], [8.0]]])
 
 
-def test_single_precision_finds_the_same_ties():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_breaks_no_ties(dtype):
+    """Whole numbers have exact distances; moved and scaled, they tie only but for rounding."""
     rng = np.random.default_rng(0)
-    X, Y = rng.integers(0, 3, size=(60, 3)) / 7, np.eye(3)[rng.integers(0, 3, 60)]
-    double, single = MLKNN().fit(X, Y), MLKNN().fit(X.astype(np.float32), Y)
-    assert_allclose(single.likelihood_, double.likelihood_, atol=1e-6)
+    whole, Y = rng.integers(-1, 2, size=(80, 4)).astype(float), rng.integers(0, 2, size=(80, 3))
+    rounded = (whole * 0.1 + 0.2).astype(dtype)
+    exact = neighbour_counts(whole, whole, Y, n_neighbors=5, leave_out_self=True)
+    assert len(np.unique(exact % 1)) > 2
+    found = neighbour_counts(rounded, rounded, Y, n_neighbors=5, leave_out_self=True)
+    assert_allclose(found, exact, atol=1e-10)
 
 
 def test_thresholds_that_need_scores_get_those_without_the_row_itself(partial_problem):
