@@ -23,6 +23,7 @@ from sklearn.model_selection import KFold
 from skpml import PMLMA
 from skpml.datasets import load_dataset
 from skpml.metrics import evaluate
+from skpml.published import published_results
 from skpml.reference import CandidateRidge
 
 HERE = Path(__file__).parent
@@ -105,11 +106,11 @@ def run_fold(configuration: str, seed: int, fold: int) -> list[dict]:
 
 
 def published() -> dict[tuple[str, str], float]:
-    with open(HERE / "published_pml_ma.csv") as file:
-        return {
-            (f"{row['dataset']}-{row['candidates']}", row["metric"]): float(row["mean"])
-            for row in csv.DictReader(file)
-        }
+    return {
+        (result.configuration, result.metric): result.mean
+        for result in published_results()
+        if result.method == "pml-ma"
+    }
 
 
 def summarise(rows: list[dict]) -> dict[tuple[str, str], dict[str, list[float]]]:

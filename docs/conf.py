@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "method_table",
     "offline_math",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

@@ -55,12 +55,20 @@ def solver(output):
         assert "PyTorch is not installed" in output
 
 
+def own_method(output):
+    """It passes the checks, and helps."""
+    assert re.match(r"passes 5\d checks of scikit-learn, 15 of scikit-pml", output)
+    ridge, own = (float(value) for value in re.findall(r"\b0\.\d+", output))
+    assert own > ridge
+
+
 EXPECTED = {
     "clean_labels.py": cleaning,
     "compare_with_floor_and_ceiling.py": comparison,
     "from_csv.py": csv_round_trip,
     "noise_models.py": noise,
     "gpu_solver.py": solver,
+    "own_method.py": own_method,
 }
 
 

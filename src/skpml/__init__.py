@@ -4,18 +4,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skpml.modal_alignment import PMLMA
+    from skpml.registry import get_method, list_methods
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["PMLMA"]
+__all__ = ["PMLMA", "get_method", "list_methods"]
+
+_HOMES = {"PMLMA": "skpml.modal_alignment", "get_method": "skpml.registry", "list_methods": "skpml.registry"}
 
 
 def __getattr__(name: str) -> Any:
     # Imported on first use: the command line and its --help should not wait for scikit-learn.
-    if name == "PMLMA":
-        from skpml.modal_alignment import PMLMA
+    if name in _HOMES:
+        from importlib import import_module
 
-        return PMLMA
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -117,7 +117,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             self.threshold_, negative_level = non_candidate_threshold(scores, candidates)
         else:
             self.threshold_, negative_level = automatic_threshold(scores, candidates, self._targets())
-        self._probability_width = 2 * max(self.threshold_ - negative_level, 1e-3)
+        # Wide enough that the training scores keep their order as floating-point numbers near 0 and 1.
+        reach = float(np.abs(scores - self.threshold_).max())
+        self._probability_width = max(2 * (self.threshold_ - negative_level), reach / 2, 1e-3)
 
     def _targets(self) -> NDArray[Any] | None:
         """What the scores were fitted to (n×c), for the automatic threshold; None is the candidates themselves."""
@@ -166,9 +168,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Scores mapped to [0, 1], strictly increasing for each label; above ½ exactly where ``predict`` says yes.
 
-        A logistic curve through the threshold t: ``1 / (1 + exp(−8 (f − t) / s))`` for the score f. With an automatic
-        threshold, s is twice the distance from the level of clear negatives to t; with a threshold given as a number,
-        s is 1. It orders and separates labels; it is not calibrated. Where y had one class a row, the softmax of 8 f:
+        A logistic curve through the threshold t: ``1 / (1 + exp(−8 (f − t) / s))`` for the score f. With an estimated
+        threshold, s is twice the distance from the level of clear negatives to t, or half the distance of the farthest
+        training score, whichever is larger; with a threshold given as a number, s is 1. It orders and separates labels; it is not calibrated. Where y had one class a row, the softmax of 8 f:
         each row sums to 1.
 
         Returns

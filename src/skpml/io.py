@@ -26,13 +26,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skpml
+from skpml.registry import get_method, list_methods
 from skpml.writing import replacing
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
 MODEL_TYPES = (
-    "skpml.modal_alignment.estimator.PMLMA",
-    "skpml.reference.ridge.CandidateRidge",
+    *sorted({get_method(name).import_path.replace(":", ".") for name in list_methods()}),
+    "skpml.reference.oracle.Oracle",
 )
 # Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse
 # matrices and Python's containers.

@@ -138,7 +138,7 @@ def test_options_that_do_not_apply(refused: Refused, photos: Path, folder: Path)
     assert "--lam does not apply to --method ridge" in refused(
         "fit", photos, *PHOTO_OPTIONS, "--method", "ridge", "--lam", 1, *fit
     )
-    assert "--confidences needs --method pml-ma" in refused(
+    assert "--confidences: ridge has none; methods that have are pml-ma" in refused(
         "fit", photos, *PHOTO_OPTIONS, "--method", "ridge", "--confidences", "c.csv", *fit
     )
     assert "--style does not apply to .npz files" in refused(

@@ -10,6 +10,7 @@ from skpml.cli.data import data
 from skpml.cli.demo import demo
 from skpml.cli.evaluate import evaluate
 from skpml.cli.fit import fit
+from skpml.cli.methods import methods
 from skpml.cli.predict import predict
 
 
@@ -30,5 +31,5 @@ def app() -> None:
     """
 
 
-for _command in (demo, data, fit, predict, evaluate):
+for _command in (demo, data, methods, fit, predict, evaluate):
     app.add_command(_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import numpy as np
 from skpml.cli.base import Command
 from skpml.cli.console import progress_bar, say
 from skpml.cli.outputs import check_outputs, force_option, whole, write_table
-from skpml.cli.reading import Reading, read, reading_options
+from skpml.cli.reading import Reading, key_and_value, read, reading_options
+from skpml.registry import get_method, list_methods
 
 if TYPE_CHECKING:
     from skpml.datasets import PartialDataset
@@ -25,12 +27,10 @@ class _Threshold(click.ParamType):
     name = "threshold"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "auto" or isinstance(value, float):
-            return value
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
+            return value  # the name of a rule; the method says which it has
 
 
 _PARAMETERS = (
@@ -44,7 +44,9 @@ _PARAMETERS = (
         "--n-anchors", type=_AT_LEAST_1, help="Anchors of the rbf map.  [default: by number of rows]"
     ),
     click.option(
-        "--threshold", type=_Threshold(), help="Score above which a label is predicted.  [default: auto]"
+        "--threshold",
+        type=_Threshold(),
+        help="Score above which a label is predicted, or the name of a rule.",
     ),
     click.option("--max-iter", type=_AT_LEAST_1, help="Iterations at most.  [default: 50]"),
     click.option(
@@ -67,12 +69,22 @@ def _parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )  # fmt: skip
 @click.option(
     "--confidences", metavar="OUT.csv", type=click.Path(path_type=Path),
-    help="Also write how far each candidate is believed, least first (pml-ma only).",
+    help="Also write how far each candidate is believed, least first.",
 )  # fmt: skip
-@click.option("--method", type=click.Choice(["pml-ma", "ridge"]), default="pml-ma", show_default=True)
+@click.option(
+    "--method", metavar="NAME", default="pml-ma", show_default=True, help="'skpml methods' lists them all."
+)
 @_parameter_options
 @click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Draws the anchors."
+    "-P", "--param", "others", metavar="NAME=VALUE", multiple=True,
+    help="Any other parameter of the method, such as -P n_neighbors=20; repeat it.",
+)  # fmt: skip
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="For all that is drawn at random.",
 )
 @click.option("--allow-empty-rows", is_flag=True, help="Take rows without candidates as having no label.")
 @click.option("--allow-empty-labels", is_flag=True, help="Keep labels that are nobody's candidate.")
@@ -84,6 +96,7 @@ def fit(
     target: Path,
     confidences: Path | None,
     method: str,
+    others: tuple[str, ...],
     seed: int,
     allow_empty_rows: bool,
     allow_empty_labels: bool,
@@ -101,13 +114,14 @@ def fit(
       skpml fit photos.csv --tags tags --ignore file -o photos.skpml --confidences doubts.csv
       skpml fit digits --candidates 6 -o digits.skpml --lam 5
       skpml fit digits -o floor.skpml --method ridge
+      skpml fit digits -o other.skpml --method pml-plr -P ratio=0.9
     """
-    given = {name: value for name, value in parameters.items() if value is not None}
     outputs = [target] if confidences is None else [target, confidences]
     check_outputs(*outputs, force=force)
-    if confidences is not None and method != "pml-ma":
-        raise click.UsageError("--confidences needs --method pml-ma: ridge believes every candidate")
-    model = _model(method, given | {"random_state": seed}, allow_empty_labels)
+    model = _model(method, parameters, others, seed, allow_empty_labels)
+    if confidences is not None and not get_method(method).confidences:
+        able = ", ".join(list_methods(confidences=True))
+        raise click.UsageError(f"--confidences: {method} has none; methods that have are {able}")
     with progress_bar(f"reading {source}") as update:
         dataset = read(source, reading)
         _check(source, dataset, allow_empty_rows, allow_empty_labels)
@@ -117,19 +131,39 @@ def fit(
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
         _write(model, dataset, outputs)
-    say(_outcome(model, dataset))
+    say(_outcome(method, model, dataset))
     for path in outputs:
         say(f"Wrote {path}.")
 
 
-def _model(method: str, parameters: dict[str, Any], allow_empty_labels: bool) -> Any:
-    from skpml import PMLMA
-    from skpml.reference import CandidateRidge
+def _model(
+    name: str, options: dict[str, Any], others: tuple[str, ...], seed: int, allow_empty_labels: bool
+) -> Any:
+    """The method by its name, with the parameters given, each refused where the method does not have it."""
+    try:
+        model = get_method(name)()
+    except ValueError as error:
+        raise click.UsageError(f"--method: {error}") from error
+    known = model.get_params()
+    given = {key: value for key, value in options.items() if value is not None}
+    if foreign := sorted(set(given) - set(known)):
+        raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --method {name}")
+    for text in others:
+        key, value = key_and_value("--param", text)
+        if key not in known:
+            raise click.UsageError(f"--param: {name} has no parameter {key!r}; it has {', '.join(known)}")
+        given[key] = _literal(value)
+    if "random_state" in known:
+        given.setdefault("random_state", seed)
+    return model.set_params(**given, empty_labels="warn" if allow_empty_labels else "error")
 
-    model = PMLMA() if method == "pml-ma" else CandidateRidge()
-    if foreign := sorted(set(parameters) - set(model.get_params())):
-        raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --method {method}")
-    return model.set_params(**parameters, empty_labels="warn" if allow_empty_labels else "error")
+
+def _literal(text: str) -> Any:
+    """A number, None, True, a list and so on, as Python writes them; else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _check(source: str, dataset: PartialDataset, allow_empty_rows: bool, allow_empty_labels: bool) -> None:
@@ -181,10 +215,11 @@ def _write(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
             )
 
 
-def _outcome(model: Any, dataset: PartialDataset) -> str:
+def _outcome(method: str, model: Any, dataset: PartialDataset) -> str:
     n_rows, n_labels = dataset.candidates.shape
     learnt = f"Learnt from {n_rows:,} rows, {dataset.X.shape[1]:,} features, {n_labels:,} labels"
+    title = get_method(method).title
     if not hasattr(model, "n_iter_"):
-        return f"{learnt}: ridge on the candidates."
+        return f"{learnt}: {title}."
     how = "converged" if model.converged_ else "stopped"
-    return f"{learnt}: PML-MA {how} after {model.n_iter_} iterations."
+    return f"{learnt}: {title} {how} after {model.n_iter_} iterations."

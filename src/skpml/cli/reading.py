@@ -53,14 +53,15 @@ class Reading:
             ("--encoding", "encoding", self.encoding),
             ("--xml", "xml", self.xml),
         ]
-        given += [("--reader-option", *_key_and_value(text)) for text in self.reader_option]
+        given += [("--reader-option", *key_and_value("--reader-option", text)) for text in self.reader_option]
         return {name: (option, value) for option, name, value in given if value not in (None, [])}
 
 
-def _key_and_value(text: str) -> tuple[str, str]:
+def key_and_value(option: str, text: str) -> tuple[str, str]:
+    """The two sides of the ``NAME=VALUE`` that an option takes."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"--reader-option needs NAME=VALUE, got {text!r}")
+        raise click.UsageError(f"{option} needs NAME=VALUE, got {text!r}")
     return name, value
 
 

@@ -1,0 +1,58 @@
+"""A method of your own: believe a candidate as far as the rows nearby share it, and fit a line to these beliefs.
+
+All that a method must bring is ``_fit`` and ``_scores``; label forms, errors, thresholds and probabilities come with the
+base class. Whether it behaves is for the checks to say, and whether it helps, for the comparison with ridge.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from skpml.base import BasePMLClassifier
+from skpml.datasets import load_digits_attributes
+from skpml.features import LinearMap, RangeScaler
+from skpml.graph import neighbour_similarity
+from skpml.linalg import ridge_factor
+from skpml.metrics import average_precision
+from skpml.reference import CandidateRidge
+from skpml.utils.estimator_checks import check_pml_estimator
+from skpml.validation import check_parameters
+
+
+class NeighbourBelief(BasePMLClassifier):
+    """Ridge regression to the share of the near rows that have the candidate too."""
+
+    def __init__(
+        self, *, n_neighbors=10, ridge=1.0, threshold="auto", empty_rows="warn", empty_labels="error"
+    ):
+        self.n_neighbors = n_neighbors
+        self.ridge = ridge
+        self.threshold = threshold
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+
+    def _fit(self, X, Y):
+        check_parameters(self, counts=("n_neighbors",), weights=("ridge",))
+        self.features_ = make_pipeline(RangeScaler(), LinearMap(intercept=True))
+        mapped = self.features_.fit_transform(X)
+        near = neighbour_similarity(mapped, n_neighbors=min(self.n_neighbors, len(Y) - 1))
+        shared = (near @ Y + Y) / (near.sum(axis=1)[:, np.newaxis] + 1)
+        self.confidences_ = Y * np.minimum(shared, 1)  # rounding can lift a share above 1
+        self.coef_ = ridge_factor(mapped, ridge=self.ridge)(mapped.T @ self.confidences_)
+        return mapped @ self.coef_
+
+    def _scores(self, X):
+        return self.features_.transform(X) @ self.coef_.astype(X.dtype, copy=False)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # the checks pass odd data on purpose
+    theirs = sum(result["status"] == "passed" for result in check_estimator(NeighbourBelief()))
+    print(f"passes {theirs} checks of scikit-learn, {len(check_pml_estimator(NeighbourBelief()))} of scikit-pml")
+    digits = load_digits_attributes(candidates=6, random_state=0)
+    train, test = np.arange(1797) % 5 > 0, np.arange(1797) % 5 == 0
+    for model in (CandidateRidge(feature_map=LinearMap(intercept=True)), NeighbourBelief()):
+        scores = model.fit(digits.X[train], digits.candidates[train]).decision_function(digits.X[test])
+        print(f"{type(model).__name__:16s} {average_precision(digits.truth[test], scores):.3f}")

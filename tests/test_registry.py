@@ -1,0 +1,109 @@
+"""Names lead to methods, and what the tags say is what the methods do."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import skpml
+from skpml import get_method, list_methods
+from skpml.base import BasePMLClassifier
+from skpml.registry import TAGS
+
+METHODS = [get_method(name) for name in list_methods()]
+each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6))
+    truth = (X @ rng.normal(size=(6, 4)) > 0.5).astype(int)
+    truth[~truth.any(axis=1), 0] = 1
+    return X, np.maximum(truth, rng.random(truth.shape) < 0.2)
+
+
+def fitted(method, problem):
+    model = method()
+    # The rule of P-LENFN cuts row by row, which bends scores that are linear otherwise.
+    return model.set_params(threshold="auto").fit(*problem)
+
+
+@each_method
+def test_a_name_leads_to_an_estimator(method):
+    assert get_method(method.name) is method
+    model = method()
+    assert isinstance(model, BasePMLClassifier)
+    assert f"{type(model).__module__}:{type(model).__qualname__}" == method.import_path
+    for name, value in method.parameters.items():
+        assert model.get_params()[name] == value
+
+
+@each_method
+@pytest.mark.filterwarnings("ignore")
+def test_tags_tell_the_truth(method, problem):
+    model = fitted(method, problem)
+    assert hasattr(model, "confidences_") == method.confidences
+    assert ("random_state" in model.get_params()) == method.random
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 50, 6))
+    scores = [model.decision_function(x) for x in (a, b, (a + b) / 2)]
+    # A linear method scores the point half way between two rows half way between their scores.
+    bend = np.abs((scores[0] + scores[1]) / 2 - scores[2]).max() / np.ptp(scores[2])
+    assert (bend > 1e-3) == method.nonlinear
+    assert method.inductive  # it has just scored new rows
+
+
+@each_method
+def test_published_methods_name_their_source(method):
+    text = inspect.getdoc(method.estimator_class)
+    if method.kind != "reference":
+        assert method.source in ("release", "paper", "abstract")
+        assert method.year
+        assert method.reference
+        assert "References\n-----" in text
+    assert "Parameters\n-----" in text
+    if method.source == "abstract":
+        assert "reconstruct" in text.lower() or "reimplement" in text.lower()
+
+
+@each_method
+def test_complexity_stands_in_the_docstring(method):
+    if method.kind == "baseline":
+        text = inspect.getdoc(method.estimator_class)
+        assert "O(" in text, "time and memory belong into the docstring"
+
+
+def test_choosing_by_tags():
+    assert list_methods(kind="flagship") == ["pml-ma"]
+    assert set(list_methods(confidences=True)) | set(list_methods(confidences=False)) == set(list_methods())
+    assert list_methods(kind="baseline", year=2018) == ["pml-fp", "pml-lc", "fpml"]
+    assert list_methods(kind="flagship", nonlinear=False) == []
+    assert all(hasattr(METHODS[0], tag) for tag in TAGS)
+
+
+def test_an_unknown_tag_is_named():
+    with pytest.raises(TypeError, match="there is no tag 'colour'; the tags are kind, inductive"):
+        list_methods(colour="red")
+
+
+@pytest.mark.parametrize("name", ["PML-NI", "pml_ni", "Pml-Ni"])
+def test_spellings(name):
+    assert get_method(name).name == "pml-ni"
+
+
+def test_an_unknown_name_suggests_a_near_one():
+    with pytest.raises(ValueError, match="there is no method 'pml-mi'; did you mean 'pml-ni'"):
+        get_method("pml-mi")
+    with pytest.raises(ValueError, match="the methods are pml-ma, pml-plr"):
+        get_method("gradient descent")
+
+
+def test_calling_a_method_sets_parameters():
+    assert get_method("pml-ni")(lam=3.0).lam == 3.0
+    assert get_method("particle-map")().variant == "map"
+    assert get_method("particle")(variant="map").variant == "map"
+
+
+def test_the_names_every_user_needs_are_in_the_package():
+    assert {"PMLMA", "get_method", "list_methods"} <= set(dir(skpml))

@@ -1,0 +1,167 @@
+"""Golden values from print: the paper's own ranks and statistics, and the worked example of Demšar (2006)."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+
+from skpml.published import published_results
+from skpml.stats import average_ranks, friedman, nemenyi, wilcoxon, win_tie_loss
+
+# AUC of C4.5 and three variants on 14 data sets (Demšar 2006, table 6).
+DEMSAR = pd.DataFrame(
+    [
+        (0.763, 0.768, 0.771, 0.798),
+        (0.599, 0.591, 0.590, 0.569),
+        (0.954, 0.971, 0.968, 0.967),
+        (0.628, 0.661, 0.654, 0.657),
+        (0.882, 0.888, 0.886, 0.898),
+        (0.936, 0.931, 0.916, 0.931),
+        (0.661, 0.668, 0.609, 0.685),
+        (0.583, 0.583, 0.563, 0.625),
+        (0.775, 0.838, 0.866, 0.875),
+        (1.000, 1.000, 1.000, 1.000),
+        (0.940, 0.962, 0.965, 0.962),
+        (0.619, 0.666, 0.614, 0.669),
+        (0.972, 0.981, 0.975, 0.974),
+        (0.957, 0.978, 0.946, 0.970),
+    ],
+    columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"],
+)
+
+
+def published(metric):
+    rows = [(r.configuration, r.method, r.mean) for r in published_results() if r.metric == metric]
+    frame = pd.DataFrame(rows, columns=["data", "method", "mean"])
+    return frame.pivot(index="data", columns="method", values="mean")
+
+
+@pytest.mark.parametrize(
+    ("metric", "f_statistic", "rank"),
+    [
+        ("hamming_loss", 23.1348, 2.0833),
+        ("ranking_loss", 71.4812, 1.2500),
+        ("one_error", 54.1232, 1.2500),
+        ("coverage", 51.7904, 1.6000),
+        ("average_precision", 128.4977, 1.1000),
+    ],
+)
+def test_the_statistics_of_the_paper_to_the_last_digit(metric, f_statistic, rank):
+    found = friedman(published(metric), lower_is_better=metric != "average_precision")
+    assert (found.n_datasets, found.n_methods) == (30, 9)
+    assert round(found.f_statistic, 4) == f_statistic
+    assert round(found.average_ranks["pml-ma"], 4) == rank
+    assert found.critical_value == pytest.approx(scipy_stats.f.ppf(0.95, 8, 232))
+    assert found.significant
+
+
+def test_the_critical_difference_of_the_paper():
+    """The paper's 2.1934 comes from the table value q = 3.102, rounded to three digits; the exact q is 3.1017."""
+    found = nemenyi(published("average_precision")).critical_difference
+    assert round(3.102 * np.sqrt(9 * 10 / (6 * 30)), 4) == 2.1934
+    assert found == pytest.approx(2.1934, abs=2e-4)
+    assert round(found / np.sqrt(9 * 10 / (6 * 30)), 3) == 3.102
+
+
+def test_the_example_of_demsar():
+    found = friedman(DEMSAR)
+    assert [round(rank, 3) for rank in found.average_ranks.values()] == [3.143, 2.0, 2.893, 1.964]
+    assert round(found.chi2, 2) == 9.28
+    assert round(found.f_statistic, 2) == 3.69
+    assert round(found.critical_value, 2) == 2.85
+    pairs = nemenyi(DEMSAR)
+    assert round(pairs.critical_difference, 2) == 1.25
+    assert round(nemenyi(DEMSAR, alpha=0.1).critical_difference, 2) == 1.12
+
+
+def test_nemenyi_p_values_agree_with_the_critical_difference():
+    found = nemenyi(published("ranking_loss"), lower_is_better=True)
+    for (one, other), p_value in found.p_values.items():
+        apart = abs(found.average_ranks[one] - found.average_ranks[other]) > found.critical_difference
+        assert apart == (p_value < 0.05)
+        assert found.p_values[other, one] == p_value
+
+
+def test_nemenyi_p_values_are_those_of_scikit_posthocs():
+    posthocs = pytest.importorskip("scikit_posthocs")
+    theirs = posthocs.posthoc_nemenyi_friedman(DEMSAR)
+    ours = nemenyi(DEMSAR).p_values
+    for (one, other), p_value in ours.items():
+        assert p_value == pytest.approx(theirs.loc[one, other], abs=1e-6)
+
+
+def test_friedman_without_ties_is_that_of_scipy():
+    table = np.random.default_rng(0).normal(size=(12, 5))
+    assert friedman(table).chi2 == pytest.approx(scipy_stats.friedmanchisquare(*table.T).statistic)
+
+
+def test_equal_methods_and_methods_in_one_order():
+    assert friedman(np.ones((6, 3))).chi2 == pytest.approx(0)
+    ordered = friedman(np.arange(12.0).reshape(4, 3))
+    assert ordered.f_statistic == np.inf
+    assert ordered.p_value == 0
+    assert ordered.average_ranks == {"0": 3.0, "1": 2.0, "2": 1.0}
+
+
+def test_directions_are_mirror_images():
+    up, down = average_ranks(DEMSAR), average_ranks(DEMSAR, lower_is_better=True)
+    assert {name: pytest.approx(5 - rank) for name, rank in up.items()} == down
+
+
+def test_wilcoxon_by_hand():
+    """Differences 1, 2, −3, 4 have ranks 1 to 4: sums 7 and 3, correlation (7 − 3)/10."""
+    table = np.column_stack([[1.0, 2, -3, 4], np.zeros(4)])
+    (found,) = wilcoxon(table, "a", methods=["a", "b"])
+    assert found.statistic == 3
+    assert found.effect_size == pytest.approx(0.4)
+    assert found.p_value == pytest.approx(scipy_stats.wilcoxon([1, 2, -3, 4]).pvalue)
+    (reverse,) = wilcoxon(table, "a", methods=["a", "b"], lower_is_better=True)
+    assert reverse.effect_size == pytest.approx(-0.4)
+
+
+def test_holm_by_hand():
+    """p = .01, .04, .03 → times 3, 1, 2 in rising order, never falling: .03, .06, .06."""
+    from skpml.stats import _holm
+
+    assert _holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert _holm([0.5, 0.9]) == pytest.approx([1, 1])
+
+
+def test_the_control_against_itself_everywhere_equal():
+    (found,) = wilcoxon(np.ones((5, 2)), "0")
+    assert (found.p_value, found.effect_size, found.n_different) == (1, 0, 0)
+
+
+def test_wins_ties_and_losses():
+    table = pd.DataFrame({"ours": [0.5, 0.7, 0.61, 0.3], "theirs": [0.4, 0.7, 0.6, 0.9]})
+    (found,) = win_tie_loss(table, "ours")
+    assert (found.wins, found.ties, found.losses) == (2, 1, 1)
+    (found,) = win_tie_loss(table, "ours", tolerance=0.011)
+    assert (found.wins, found.ties, found.losses) == (1, 2, 1)
+    (found,) = win_tie_loss(table, "ours", lower_is_better=True)
+    assert (found.wins, found.ties, found.losses) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("function", [average_ranks, friedman, nemenyi])
+def test_missing_cells_are_named(function):
+    table = DEMSAR.rename(index={3: "cmc", 5: "iris"}).copy()
+    table.loc["cmc", "C4.5+m"] = np.nan
+    table.loc["iris", "C4.5"] = np.nan
+    with pytest.raises(ValueError, match=r"lacks 2 results: C4.5\+m on cmc, C4.5 on iris"):
+        function(table)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: friedman([1.0, 2.0]), "a row a data set"),
+        (lambda: friedman([[1.0, 2.0]]), "at least two data sets"),
+        (lambda: friedman(np.eye(3), methods=["a", "b"]), "2 names for 3 columns"),
+        (lambda: friedman(np.eye(3), methods=["a", "b", "a"]), "'a' has more than one column"),
+        (lambda: friedman(np.eye(3), alpha=5), "alpha must lie between 0 and 1"),
+        (lambda: wilcoxon(np.eye(3), "ours"), "the control 'ours' is no column; the columns are 0, 1, 2"),
+    ],
+)
+def test_bad_tables(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
