@@ -34,19 +34,18 @@ class PMLND(BasePMLClassifier):
     with R the cosine distances between credible and noise labels, and s_k the spread of each feature within the rows
     that have label k and those that lack it, less the distance of their means.
 
-    Made from the authors' released code, not from the text of the paper. Five things differ from the release by
-    default, because its form is ill-posed or was made for other data; the name of the switch back is in brackets:
+    Made from the authors' released code, not from the text of the paper. Three things differ from the release by
+    default, because its form is ill-posed:
 
-    * the step in W is the exact minimiser (``solver``): the released one multiplies by ratios that presume positive
-      numbers, which they are not, and its objective jumps up and down by orders of magnitude;
+    * the step in W is the exact minimiser: the released one (``solver="multiplicative"``) multiplies by ratios that presume
+      positive numbers, which they are not, and its objective jumps up and down by orders of magnitude;
     * s_k has the squares that the released sums lack (without them all but the negative part vanishes), and is cut
-      off at 0; the step in Hn has the gradient of the objective above (``solver``);
-    * the equation for the negative labels is damped by a multiple of the identity, where the release adds a matrix of
-      ones and is left with an indefinite, at times nearly singular equation (``damping``);
+      off at 0; the step in Hn has the gradient of the objective above (the released form of both comes with
+      ``solver="multiplicative"``);
     * features are scaled to [0, 1], in both stages, as the reconstruction by non-negative weights suggests, and the
-      classifiers have an intercept; the release has neither;
-    * the cut between credible and noise falls with the number of candidates (``credible``): 0.25, as released, leaves
-      at most three credible labels a row, however many are true.
+      classifiers have an intercept; the release has neither.
+
+    Two more repairs are offered but are not the default, ``damping="identity"`` and ``credible="share"``: see below.
 
     Parameters
     ----------
@@ -58,12 +57,14 @@ class PMLND(BasePMLClassifier):
         Ridge of the least-squares fits from which W and Hn start.
     n_neighbors : int, default=10
         Rows from which a row is reconstructed; all others, where there are fewer.
-    credible : "share" or float, default="share"
+    credible : float or "share", default=0.25
         Candidates with a higher confidence are credible, and in any case the most confident one of each row (where
-        several tie, all of them: nothing tells them apart). "share" is 0.25 up to three candidates, and 0.75/m for rows
-        of m > 3 candidates. The release has 0.25.
-    damping : {"identity", "ones"}, default="identity"
-        What is added to XᵀX in the equation for the negative labels. "ones" is as released.
+        several tie, all of them: nothing tells them apart). The confidences of a row sum to 1, so that 0.25 leaves at most
+        three credible labels a row, however many are true; "share" is 0.25 up to three candidates, and 0.75/m for rows of
+        m > 3 candidates. Where rows have many true labels, "share" loses fewer of them.
+    damping : {"ones", "identity"}, default="ones"
+        What is added to XᵀX in the equation for the negative labels: half of a matrix of ones, as released, which leaves an
+        indefinite, at times nearly singular equation; or half of the identity, which makes it the minimum of something.
     solver : {"exact", "multiplicative"}, default="exact"
         How the second stage is solved. "multiplicative" is as released; it may run away, with a warning, and then keeps
         the last finite classifier.
@@ -133,8 +134,8 @@ class PMLND(BasePMLClassifier):
         delta: float = 2.0**-6,
         eta: float = 10.0,
         n_neighbors: int = 10,
-        credible: float | str = "share",
-        damping: str = "identity",
+        credible: float | str = 0.25,
+        damping: str = "ones",
         solver: str = "exact",
         threshold: float | str = 0.5,
         max_iter: int = 50,
