@@ -5,7 +5,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skpml.features import LinearMap, RangeScaler, RBFAnchors, default_n_anchors, resolve_feature_map
+from skpml.features import (
+    LinearMap,
+    RangeScaler,
+    RBFAnchors,
+    default_n_anchors,
+    draw_anchors,
+    resolve_feature_map,
+)
 
 
 @parametrize_with_checks([RangeScaler(), LinearMap(), LinearMap(intercept=True), RBFAnchors()])
@@ -146,3 +153,23 @@ def test_resolve(X):
     for wrong in ("RBF", None, 3):
         with pytest.raises(ValueError, match=r'must be "rbf", "linear" or a scikit-learn transformer'):
             resolve_feature_map(wrong, n_anchors=None, random_state=0)
+
+
+class TestDrawnAnchors:
+    def test_are_rows_without_replacement(self):
+        X = np.random.default_rng(0).normal(size=(30, 4))
+        anchors = draw_anchors(X, 12, random_state=0)
+        assert len({row.tobytes() for row in anchors} & {row.tobytes() for row in X}) == 12
+        assert_array_equal(draw_anchors(X, 12, random_state=0), anchors)
+        assert not np.array_equal(draw_anchors(X, 12, random_state=1), anchors)
+
+    def test_move_with_rows_and_features(self):
+        rng = np.random.default_rng(0)
+        X, rows, features = rng.normal(size=(30, 4)), rng.permutation(30), rng.permutation(4)
+        moved = draw_anchors(X[np.ix_(rows, features)], 12, random_state=0)
+        assert_array_equal(moved, draw_anchors(X, 12, random_state=0)[:, features])
+
+    def test_all_rows_where_there_are_few(self):
+        X = np.random.default_rng(0).normal(size=(5, 4))
+        assert_array_equal(draw_anchors(X, 5, random_state=0), X)
+        assert_array_equal(draw_anchors(X, 50, random_state=0), X)
