@@ -7,7 +7,7 @@ from scipy.optimize import approx_fprime, linprog, minimize
 from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
-from skpml.baselines.pml_fp import PMLFP, PMLLC, ranking, solver
+from skpml.baselines.pml_fp import PMLFP, PMLLC, confidence, ranking, solver
 from skpml.baselines.pml_fp.confidence import (
     best_confidences,
     nested_choice,
@@ -197,33 +197,34 @@ class TestConfidenceStep:
             assert_allclose(lowest, best[0], atol=1e-12)
             assert_allclose(P[0], best[1])
 
-    def test_costs_come_from_scores_distances_and_candidates(self):
-        """Every row of a whole step against all sets, by the published sum."""
-        _, Y = problem(n=12)
+    @pytest.mark.parametrize("weight", [0, 0.05, 0.15])
+    def test_costs_come_from_scores_distances_and_candidates(self, weight):
+        """Every row of a whole step against all sets, by the published sums."""
+        X, Y = problem(n=40)
         rng = np.random.default_rng(2)
         scores, linear = rng.normal(size=Y.shape), rng.uniform(0, 0.1, size=Y.shape)
+        reward = terms("lc", X, Y, weight)[1]
         weights = published_weights(Y)
-        P = update_confidences(
-            scores,
-            Y > 0,
-            Y,
-            pair_weights=weights,
-            linear_cost=linear,
-            pair_reward=np.zeros((6, 6)),
-        )
-        for i in range(12):
+        P = update_confidences(scores, Y > 0, Y, pair_weights=weights, linear_cost=linear, pair_reward=reward)
+        for i in range(40):
+
+            def value(p, i=i):
+                loss = slow_ranking_loss(scores[i : i + 1], p[None], weights[i : i + 1])
+                return linear[i] @ p + loss - p @ reward @ p
+
             members = np.flatnonzero(Y[i])
             values = []
             for T in subsets(len(members)):
                 p = np.zeros(6)
-                p[members[T]] = 1 / len(T)
-                values.append(
-                    linear[i] @ p + slow_ranking_loss(scores[i : i + 1], p[None], weights[i : i + 1])
-                )
-            ours = linear[i] @ P[i] + slow_ranking_loss(scores[i : i + 1], P[i : i + 1], weights[i : i + 1])
-            assert_allclose(ours, min(values), atol=1e-12)
+                p[members[T]] = 1
+                values += [value(p), value(p / len(T))]
+            assert_allclose(value(P[i]), min(values), atol=1e-12)
         assert (P[Y == 0] == 0).all()
-        assert (P > 0).sum(axis=1).max() > 1
+        believed = (P > 0).sum(axis=1)
+        assert len(np.unique(believed)) > 1
+        if weight == 0.15:
+            whole = (P == 1).any(axis=1) & (believed > 1)
+            assert 0 < whole.sum() < (believed > 1).sum()
 
     def test_nested_sets_find_the_best_of_ranking_costs(self):
         """Where pairs cost what scores make them cost, nothing was lost by looking at nested sets alone."""
@@ -266,6 +267,26 @@ class TestConfidenceStep:
         assert nested_choice(own, saved, none)[1][0] > 0.25
         assert_array_equal(best_confidences(own, saved, none, current), current)
         assert not np.array_equal(best_confidences(own, saved, none, np.full((1, m), 1 / m)), current)
+
+    def test_what_confidences_cost_now(self):
+        rng = np.random.default_rng(6)
+        a, pairs = random_costs(rng, 5)
+        reward = rng.uniform(size=(5, 5))
+        reward += reward.T
+        np.fill_diagonal(reward, 0)
+        for level in (1, 0.25):
+            P = level * np.array([1.0, 0, 1, 1, 0])
+            expected = a @ P + np.sum(pairs * np.maximum(0, P[:, None] - P)) - P @ reward @ P
+            assert_allclose(confidence._value(P[None], *as_sets(a, pairs), reward[None]), expected)
+
+    def test_nested_sets_do_not_part_equal_labels(self):
+        """The best set holds one of two equal labels; which one would be a matter of their order."""
+        own = np.full((1, 14), 3.0)
+        own[0, :3] = 0.9, 1, 1
+        reward = np.zeros((1, 14, 14))
+        reward[0, 0, 1:3] = reward[0, 1:3, 0] = 0.3
+        P, _ = nested_choice(own, np.zeros_like(reward), reward)
+        assert_allclose(P[0, :4], [1 / 3, 1 / 3, 1 / 3, 0])
 
     @pytest.mark.parametrize("m", [4, 14])
     def test_equal_labels_are_believed_equally(self, m):

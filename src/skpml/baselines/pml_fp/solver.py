@@ -99,7 +99,7 @@ def solve(
     pair_count = sizes * (Y.shape[1] - sizes) + sizes**2 / 2
     pair_weights = np.where(sizes > 0, C1 / np.where(sizes > 0, pair_count, 1), 0)
     # Rows without candidates are to have no say, not even in the centre.
-    mean = candidates.any(axis=1) @ X / max(np.count_nonzero(sizes), 1)
+    mean = candidates.any(axis=1) @ X / max(int(np.count_nonzero(sizes)), 1)
     features, basis = _compact(X - mean)
     features = np.hstack([features, np.ones((len(X), 1))])
 
