@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
@@ -234,7 +234,9 @@ class TestLabelsWithoutContrast:
     @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
     def test_single_label(self, partial_problem, estimator):
         X, _, truth = partial_problem
-        oracle = Oracle(estimator, empty_rows="ignore").fit(X, truth[:, [0]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DataConversionWarning)
+            oracle = Oracle(estimator, empty_rows="ignore").fit(X, truth[:, [0]])
         scores, decisions = oracle.decision_function(X), oracle.predict(X)
         assert scores.shape == decisions.shape == oracle.predict_proba(X).shape == (120, 1)
         assert_array_equal(decisions, scores > oracle.threshold_)
@@ -248,6 +250,7 @@ class TestLabelsWithoutContrast:
         X, _, _ = partial_problem
         oracle = Oracle(estimator).fit(X, np.ones((120, 1)))
         assert_array_equal(oracle.predict(X), 1)
+        assert (oracle.decision_function(X) > oracle.threshold_).all()
 
     def test_policies_are_the_oracles(self, partial_problem):
         X, candidates, truth = partial_problem

@@ -126,11 +126,8 @@ class Oracle(BasePMLClassifier):
         return isinstance(self.estimator_, BasePMLClassifier)
 
     def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
-        if self._is_ours:
-            self.threshold_ = self.estimator_.threshold_
-            self._probability_width = self.estimator_._probability_width
-        else:
-            self.threshold_, self._probability_width = _CUTS[self._score_method], 1.0
+        self.threshold_ = self.estimator_.threshold_ if self._is_ours else _CUTS[self._score_method]
+        self._probability_width = 1.0
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return self._ask(self._score_method, X).astype(X.dtype, copy=False)
@@ -202,7 +199,7 @@ def _chances(said: Any, classes: Any, *, n_labels: int) -> NDArray[Any]:
     """The chance of each label from ``predict_proba``, in whichever of scikit-learn's forms it comes.
 
     Several labels come as a matrix with a column a label, or as a list of matrices; these, and the matrix of a single
-    label, have a column for "no" and one for "yes", or a column of ones for the only answer that was ever seen.
+    label, have a column for "no" and one for "yes", unless only one of the two answers was ever seen.
     """
     if not isinstance(said, list):
         if n_labels > 1:
@@ -210,7 +207,7 @@ def _chances(said: Any, classes: Any, *, n_labels: int) -> NDArray[Any]:
         said, classes = [said], [classes]
     return np.column_stack(
         [
-            label[:, 1] if label.shape[1] == 2 else seen[0] * label[:, 0]
+            label[:, 1] if len(seen) == 2 else np.full(len(label), float(seen[0]))
             for label, seen in zip(said, classes, strict=True)
         ]
     )
