@@ -236,8 +236,8 @@ def main() -> None:
             fresh = [row for row in found if row is not None]
             if not fresh:
                 continue
-            rows = [row for row in rows if (row["method"], row["configuration"]) != (name, data)] + fresh
-            write(rows)
+            # Read again: another run may have added to the file meanwhile.
+            write([row for row in read() if (row["method"], row["configuration"]) != (name, data)] + fresh)
             mean = np.mean([row["average_precision"] for row in fresh])
             print(f"{data:12} {name:32} average precision {mean:.3f}  time {ratio(fresh)}", flush=True)
     print(OUTPUT.with_suffix(".md").read_text(encoding="utf-8"))

@@ -77,7 +77,7 @@ def test_complexity_stands_in_the_docstring(method):
 def test_choosing_by_tags():
     assert list_methods(kind="flagship") == ["pml-ma"]
     assert set(list_methods(confidences=True)) | set(list_methods(confidences=False)) == set(list_methods())
-    assert list_methods(kind="baseline", year=2018) == ["pml-fp", "pml-lc", "fpml"]
+    assert list_methods(kind="baseline", year=2018) == ["pml-fp", "pml-lc"]
     assert list_methods(kind="flagship", nonlinear=False) == []
     assert all(hasattr(METHODS[0], tag) for tag in TAGS)
 

@@ -47,7 +47,7 @@ class Method:
     dense : bool
         Holds the features in dense form. Sparse features are accepted by all.
     nonlinear : bool
-        Its scores can bend with the features, by a kernel map, neighbours or a network.
+        Its scores can bend with the features, by a kernel map, neighbours or votes.
     random : bool
         Draws at random, so that ``random_state`` matters.
     source : {"release", "paper", "abstract"} or None
@@ -228,7 +228,7 @@ _METHODS = (
         source="paper",
         year=2019,
         reference="Sun, Feng, Wang, Lang, Jin. Partial Multi-Label Learning by Low-Rank and Sparse Decomposition. AAAI "
-        "2019.",
+        "2019, 5016–5023.",
         import_path="skpml.baselines.pml_lrs:PMLLRS",
     ),
     Method(
@@ -256,19 +256,6 @@ _METHODS = (
         year=2018,
         reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
         import_path="skpml.baselines.pml_fp.estimator:PMLLC",
-    ),
-    Method(
-        name="fpml",
-        title="fPML",
-        kind="baseline",
-        summary="labels and features share low-rank row factors",
-        confidences=True,
-        nonlinear=False,
-        random=False,
-        source="abstract",
-        year=2018,
-        reference="Yu, Chen, Domeniconi, Wang, Li, Zhang, Wu. Feature-Induced Partial Multi-Label Learning. ICDM 2018.",
-        import_path="skpml.baselines.fpml:FPML",
     ),
     Method(
         name="ridge",

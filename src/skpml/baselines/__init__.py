@@ -1,7 +1,6 @@
 """Published methods for partial multi-label learning, each in a module of its own, beside PML-MA."""
 
 from skpml.baselines.fbd_pml import FBDPML
-from skpml.baselines.fpml import FPML
 from skpml.baselines.p_lenfn import PLENFN
 from skpml.baselines.pamb import PAMB
 from skpml.baselines.particle import PARTICLE
@@ -13,7 +12,6 @@ from skpml.baselines.pml_plr import PMLPLR
 
 __all__ = [
     "FBDPML",
-    "FPML",
     "PAMB",
     "PARTICLE",
     "PLENFN",
