@@ -170,8 +170,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         A logistic curve through the threshold t: ``1 / (1 + exp(−8 (f − t) / s))`` for the score f. With an estimated
         threshold, s is twice the distance from the level of clear negatives to t, or half the distance of the farthest
-        training score, whichever is larger; with a threshold given as a number, s is 1. It orders and separates labels; it is not calibrated. Where y had one class a row, the softmax of 8 f:
-        each row sums to 1.
+        training score, whichever is larger; with a threshold given as a number, s is 1. It orders and separates labels;
+        it is not calibrated. Where y had one class a row, the softmax of 8 f: each row sums to 1.
 
         Returns
         -------

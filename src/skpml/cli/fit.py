@@ -46,7 +46,7 @@ _PARAMETERS = (
     click.option(
         "--threshold",
         type=_Threshold(),
-        help="Score above which a label is predicted, or the name of a rule.",
+        help="Score above which a label is predicted, or a rule's name.  [default: auto]",
     ),
     click.option("--max-iter", type=_AT_LEAST_1, help="Iterations at most.  [default: 50]"),
     click.option(
@@ -106,7 +106,8 @@ def fit(
 ) -> None:
     """Learn from candidate labels and write a model file.
 
-    DATA is a file (.csv, .parquet, .npz, .mat, .arff) or the name of a data set.
+    DATA is a file (.csv, .parquet, .npz, .mat, .arff) or the name of a data set. The defaults below are those of pml-ma;
+    'skpml methods NAME' tells those of another method.
 
     \b
     Examples:

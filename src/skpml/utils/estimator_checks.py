@@ -140,9 +140,10 @@ def _assert_refused(estimator: Any, X: Any, y: Any, place: str, **policy: str) -
     try:
         _fitted(estimator, X, y, **policy)
     except ValueError as error:
-        assert place in str(error), f"the error does not name the place ({place}): {error}"
+        message = str(error)
     else:
         raise AssertionError(f"fit accepts under {policy} what it should refuse ({place})")
+    assert place in message, f"the error does not name the place ({place}): {message}"
 
 
 def check_confidences(estimator: Any) -> None:

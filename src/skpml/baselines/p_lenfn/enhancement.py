@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-__all__ = ["enhance_labels"]
-
 Matrix = NDArray[np.float64]
 Exclude = Literal["none", "self", "first"]
 

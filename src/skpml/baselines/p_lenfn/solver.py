@@ -14,8 +14,6 @@ from scipy.special import expit
 
 from skpml.linalg import ridge_factor
 
-__all__ = ["Solution", "Weights", "label_laplacian", "solve"]
-
 Matrix = NDArray[np.float64]
 
 _STEP = 1e-3

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from skpml.baselines.pml_fp.ranking import Matrix, equal_size_blocks, smooth_hinge
 
-__all__ = ["best_confidences", "nested_choice", "subset_choice", "update_confidences"]
-
 Choice = tuple[Matrix, Matrix]
 Index = NDArray[np.intp]
 

@@ -241,7 +241,7 @@ class PMLLC(_ConfidenceRanking):
     At the default C2 the correlations outweigh the ranking loss, and as a rule P comes out as 1 on all candidates:
     nothing is told apart, and the method is a ranking machine on the candidates. A C2 well below 1 believes fewer.
 
-    Cost, memory and the case of a single label are as in :class:`PMLFP`.
+    Time, O(ncd + bc) an evaluation, memory, O(nd + nc), and the case of a single label are as in :class:`PMLFP`.
 
     References
     ----------

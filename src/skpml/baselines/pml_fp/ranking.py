@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["equal_size_blocks", "fit_ranking", "model_size", "ranking_loss", "smooth_hinge"]
-
 Matrix = NDArray[np.float64]
 Block = tuple[NDArray[np.intp], NDArray[np.intp]]
 

@@ -19,8 +19,6 @@ from scipy.spatial.distance import cdist
 from skpml.baselines.pml_fp.confidence import update_confidences
 from skpml.baselines.pml_fp.ranking import Matrix, fit_ranking, model_size, ranking_loss
 
-__all__ = ["Solution", "candidate_prototypes", "label_correlation", "prototype_distances", "solve"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:

@@ -13,8 +13,6 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["cosine_distances", "credible_labels", "innocence", "propagate"]
-
 Matrix = NDArray[np.float64]
 Damping = Literal["identity", "ones"]
 

@@ -37,8 +37,8 @@ class PMLND(BasePMLClassifier):
     Made from the authors' released code, not from the text of the paper. Three things differ from the release by
     default, because its form is ill-posed:
 
-    * the step in W is the exact minimiser: the released one (``solver="multiplicative"``) multiplies by ratios that presume
-      positive numbers, which they are not, and its objective jumps up and down by orders of magnitude;
+    * the step in W is the exact minimiser: the released one (``solver="multiplicative"``) multiplies by ratios that
+      presume positive numbers, which they are not, and its objective jumps up and down by orders of magnitude;
     * s_k has the squares that the released sums lack (without them all but the negative part vanishes), and is cut
       off at 0; the step in Hn has the gradient of the objective above (the released form of both comes with
       ``solver="multiplicative"``);
@@ -59,12 +59,12 @@ class PMLND(BasePMLClassifier):
         Rows from which a row is reconstructed; all others, where there are fewer.
     credible : float or "share", default=0.25
         Candidates with a higher confidence are credible, and in any case the most confident one of each row (where
-        several tie, all of them: nothing tells them apart). The confidences of a row sum to 1, so that 0.25 leaves at most
-        three credible labels a row, however many are true; "share" is 0.25 up to three candidates, and 0.75/m for rows of
-        m > 3 candidates. Where rows have many true labels, "share" loses fewer of them.
+        several tie, all of them: nothing tells them apart). The confidences of a row sum to 1, so that 0.25 leaves at
+        most three credible labels a row, however many are true; "share" is 0.25 up to three candidates, and 0.75/m for
+        rows of m > 3 candidates. Where rows have many true labels, "share" loses fewer of them.
     damping : {"ones", "identity"}, default="ones"
-        What is added to XᵀX in the equation for the negative labels: half of a matrix of ones, as released, which leaves an
-        indefinite, at times nearly singular equation; or half of the identity, which makes it the minimum of something.
+        What is added to XᵀX in the equation for the negative labels: half of a matrix of ones, as released, which leaves
+        an indefinite, at times nearly singular equation; or half of the identity, with which it is a convex problem's.
     solver : {"exact", "multiplicative"}, default="exact"
         How the second stage is solved. "multiplicative" is as released; it may run away, with a warning, and then keeps
         the last finite classifier.

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from skpml.baselines.pml_nd.disambiguation import cosine_distances
 from skpml.linalg import ridge_factor, soft_threshold
 
-__all__ = ["Solution", "Weights", "scatter", "solve", "solve_columns"]
-
 Matrix = NDArray[np.float64]
 Solver = Literal["exact", "multiplicative"]
 
