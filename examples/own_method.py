@@ -50,7 +50,8 @@ class NeighbourBelief(BasePMLClassifier):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # the checks pass odd data on purpose
     theirs = sum(result["status"] == "passed" for result in check_estimator(NeighbourBelief()))
-    print(f"passes {theirs} checks of scikit-learn, {len(check_pml_estimator(NeighbourBelief()))} of scikit-pml")
+    ours = len(check_pml_estimator(NeighbourBelief()))
+    print(f"passes {theirs} checks of scikit-learn, {ours} of scikit-pml")
     digits = load_digits_attributes(candidates=6, random_state=0)
     train, test = np.arange(1797) % 5 > 0, np.arange(1797) % 5 == 0
     for model in (CandidateRidge(feature_map=LinearMap(intercept=True)), NeighbourBelief()):

@@ -48,7 +48,9 @@ def test_tags_tell_the_truth(method, problem):
         assert "random_state" in model.get_params()
     elif "random_state" in model.get_params():
         other = method(threshold="auto", random_state=7).fit(*problem)
-        np.testing.assert_array_equal(other.decision_function(problem[0]), model.decision_function(problem[0]))
+        np.testing.assert_array_equal(
+            other.decision_function(problem[0]), model.decision_function(problem[0])
+        )
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(2, 50, 6))
     scores = [model.decision_function(x) for x in (a, b, (a + b) / 2)]

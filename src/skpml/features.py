@@ -135,7 +135,7 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
     ----------
     n_anchors : int or None, default=None
         None takes :func:`default_n_anchors`. At or above the number of rows, every row is an anchor and nothing is
-        random.
+        random. Below, the draw does not depend on the order of the rows.
     anchors : array of shape (a, n_features) or None, default=None
         Fixed anchors instead of drawn ones.
     random_state : int, RandomState or None, default=None
@@ -187,8 +187,9 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_anchors must be at least 1, got {wanted}.")
         if wanted >= n:
             return X.copy()
-        rows = check_random_state(self.random_state).choice(n, size=wanted, replace=False)
-        return X[np.sort(rows)]
+        places = check_random_state(self.random_state).choice(n, size=wanted, replace=False)
+        # Drawn in the order of content: where a row stands must not decide whether it is an anchor.
+        return X[row_order(X)[np.sort(places)]]
 
     def _mean_squared_distance(self, X: NDArray[Any]) -> float:
         """Mean over all pairs of ``‖x − a‖²``, without forming them: both clouds' spread plus their means' distance."""

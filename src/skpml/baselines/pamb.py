@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from skpml.base import BasePMLClassifier
-from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors, as_dense, resolve_feature_map
+from skpml.features import MAX_ANCHORS, RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import one_blas, ridge_factor
-from skpml.ordering import label_order, row_order
+from skpml.ordering import label_order
 from skpml.validation import check_parameters
 
 __all__ = ["PAMB"]
@@ -282,7 +282,11 @@ class PAMB(BasePMLClassifier):
         rng = check_random_state(self.random_state)
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X)
-        self.feature_map_ = self._unfitted_map(scaled, rng)
+        self.feature_map_ = resolve_feature_map(
+            self.feature_map,
+            n_anchors=self.n_anchors or min(2 * X.shape[1], MAX_ANCHORS),
+            random_state=rng.randint(2**31),
+        )
         mapped = np.ascontiguousarray(as_dense(self.feature_map_.fit_transform(scaled), X.dtype))
         self.code_, problems = self._encode(scaled, Y, rng)
         with one_blas(mapped):
@@ -293,13 +297,6 @@ class PAMB(BasePMLClassifier):
         known = np.isfinite(scores)
         self._lowest = float(scores[known].min()) if known.any() else 0.0
         return self._finite(scores)
-
-    def _unfitted_map(self, scaled: NDArray[Any], rng: np.random.RandomState) -> Any:
-        n, d = scaled.shape
-        wanted = min(2 * d, MAX_ANCHORS) if self.n_anchors is None else self.n_anchors
-        if self.feature_map != "rbf" or wanted >= n:
-            return resolve_feature_map(self.feature_map, n_anchors=wanted, random_state=None)
-        return RBFAnchors(anchors=scaled[row_order(scaled)[rng.choice(n, size=wanted, replace=False)]])
 
     def _encode(
         self, scaled: NDArray[Any], Y: NDArray[Any], rng: np.random.RandomState
