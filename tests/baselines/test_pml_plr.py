@@ -198,13 +198,16 @@ def test_codes_solve_their_system():
     assert_allclose(codes, np.linalg.solve(2 * C.T @ C + 1000 * np.eye(30), target), atol=1e-8)
 
 
-def test_label_directions_stay_orthonormal_where_nothing_decides():
-    P = np.eye(3, 5)
+def test_label_directions_stay_near_the_old_ones_where_nothing_decides():
+    """One direction is given; the others are the old ones, made orthogonal to it by the smallest move."""
+    P = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 3)))[0].T
     B = np.zeros((5, 3))
     B[:, 0] = 1
     found = update_directions(B, P)
     assert_allclose(found @ found.T, np.eye(3), atol=1e-10)
-    assert_allclose(found[0], np.full(5, 5**-0.5), atol=1e-10)
+    assert_allclose(found[0], np.full(5, 5**-0.5), atol=1e-6)
+    rest = P[1:] - P[1:].mean(axis=1, keepdims=True)
+    assert_allclose(found[1:], scipy.linalg.polar(rest)[0], atol=1e-6)
 
 
 class TestPseudoLabels:

@@ -90,8 +90,8 @@ class PMLPLR(BasePMLClassifier):
 
     As published, the F step lets pseudo-labels leave [0, 1]. The smoothness term then has no lower bound, and where
     many rows are made up of the same few, F grows without end. Keeping F within its constraint, with the same fixed
-    points inside it, changes average precision by less than 0.015 where the published step stays tame, and rescues the
-    method where it does not.
+    points inside it, moves average precision by less than 0.015 on emotions, birds and yeast, and from 0.26 to 0.57 on
+    arts.
 
     Most of the ranking quality comes from the kernel map: compare with :class:`skpml.reference.CandidateRidge`.
 
