@@ -10,7 +10,6 @@ from skpml.features import (
     RangeScaler,
     RBFAnchors,
     default_n_anchors,
-    draw_anchors,
     resolve_feature_map,
 )
 
@@ -156,20 +155,24 @@ def test_resolve(X):
 
 
 class TestDrawnAnchors:
+    @staticmethod
+    def drawn(X, n_anchors, seed=0):
+        return RBFAnchors(n_anchors=n_anchors, random_state=seed).fit(X).anchors_
+
     def test_are_rows_without_replacement(self):
         X = np.random.default_rng(0).normal(size=(30, 4))
-        anchors = draw_anchors(X, 12, random_state=0)
+        anchors = self.drawn(X, 12)
         assert len({row.tobytes() for row in anchors} & {row.tobytes() for row in X}) == 12
-        assert_array_equal(draw_anchors(X, 12, random_state=0), anchors)
-        assert not np.array_equal(draw_anchors(X, 12, random_state=1), anchors)
+        assert_array_equal(self.drawn(X, 12), anchors)
+        assert not np.array_equal(self.drawn(X, 12, seed=1), anchors)
 
     def test_move_with_rows_and_features(self):
         rng = np.random.default_rng(0)
         X, rows, features = rng.normal(size=(30, 4)), rng.permutation(30), rng.permutation(4)
-        moved = draw_anchors(X[np.ix_(rows, features)], 12, random_state=0)
-        assert_array_equal(moved, draw_anchors(X, 12, random_state=0)[:, features])
+        moved = self.drawn(X[np.ix_(rows, features)], 12)
+        assert_array_equal(moved, self.drawn(X, 12)[:, features])
 
     def test_all_rows_where_there_are_few(self):
         X = np.random.default_rng(0).normal(size=(5, 4))
-        assert_array_equal(draw_anchors(X, 5, random_state=0), X)
-        assert_array_equal(draw_anchors(X, 50, random_state=0), X)
+        assert_array_equal(self.drawn(X, 5), X)
+        assert_array_equal(self.drawn(X, 50), X)

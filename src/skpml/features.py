@@ -19,7 +19,6 @@ __all__ = [
     "RBFAnchors",
     "RangeScaler",
     "default_n_anchors",
-    "draw_anchors",
     "resolve_feature_map",
 ]
 
@@ -110,18 +109,6 @@ def default_n_anchors(n_rows: int) -> int:
         if n_rows < limit:
             return ceil(n_rows / share)
     return min(ceil(n_rows / 4), MAX_ANCHORS)
-
-
-def draw_anchors(X: NDArray[Any], n_anchors: int, *, random_state: Any) -> NDArray[Any]:
-    """Rows of X without replacement, drawn in the order of their content: where rows stand does not matter.
-
-    All rows, where there are no more than ``n_anchors``.
-    """
-    n = X.shape[0]
-    if n_anchors >= n:
-        return X.copy()
-    places = check_random_state(random_state).choice(n, size=n_anchors, replace=False)
-    return X[row_order(X)[np.sort(places)]]
 
 
 class RBFAnchors(TransformerMixin, BaseEstimator):

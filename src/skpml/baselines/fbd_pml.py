@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.base import BasePMLClassifier
-from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors, draw_anchors
+from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors
 from skpml.graph import neighbour_similarity
 from skpml.linalg import ridge_factor
 from skpml.validation import check_parameters
@@ -295,8 +295,7 @@ class FBDPML(BasePMLClassifier):
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X)
         n_anchors = self.n_anchors or min(5 * X.shape[1], MAX_ANCHORS)
-        anchors = draw_anchors(scaled, n_anchors, random_state=self.random_state)
-        self.feature_map_ = RBFAnchors(anchors=anchors)
+        self.feature_map_ = RBFAnchors(n_anchors=n_anchors, random_state=self.random_state)
         n_neighbors = min(self.n_neighbors, scaled.shape[0] - 1)
         solution = solve(
             self.feature_map_.fit_transform(scaled),
