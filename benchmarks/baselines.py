@@ -66,7 +66,7 @@ def rows_of_the_table() -> list[str]:
     return [CEILING, *list_methods(), *(name + AUTHORS for name in ("pml-ma", "pml-plr"))]
 
 
-def learner(row: str, configuration: str, fold: int):
+def learner(row: str, configuration: str, fold: int, **changes):
     """The estimator of a row of the table, or None where the row has nothing to say about the data."""
     shared = dict(random_state=fold, empty_rows="ignore", empty_labels="ignore")
     if row == CEILING:
@@ -75,12 +75,12 @@ def learner(row: str, configuration: str, fold: int):
     parameters = named_parameters(method.name, configuration) if row.endswith(AUTHORS) else {}
     if parameters is None:
         return None
-    model = method(**parameters)
+    model = method(**parameters, **changes)
     return model.set_params(**{name: value for name, value in shared.items() if name in model.get_params()})
 
 
-def run_fold(row: str, configuration: str, fold: int) -> dict | None:
-    model = learner(row, configuration, fold)
+def run_fold(row: str, configuration: str, fold: int, **changes) -> dict | None:
+    model = learner(row, configuration, fold, **changes)
     if model is None:
         return None
     dataset = load_dataset(configuration, random_state=0)
