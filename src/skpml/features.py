@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpml.ordering import row_order
+from skpml.sharing import once
 
 __all__ = [
     "LinearMap",
@@ -148,12 +150,22 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> NDArray[Any]:
         X = validate_data(self, X, dtype=_FLOATS)
+        # A draw from a generator moves it on, so only a draw from a seed can be reused.
+        if self.anchors is None and isinstance(self.random_state, Integral):
+            key = (self.n_anchors, int(self.random_state))
+            fitted = once("RBFAnchors", X, key, lambda: self._fitted(X))
+        else:
+            fitted = self._fitted(X)
+        self.anchors_, self.bandwidth_, self.mean_, mapped = fitted
+        return mapped
+
+    def _fitted(self, X: NDArray[Any]) -> tuple[NDArray[Any], float, NDArray[Any], NDArray[Any]]:
         self.anchors_ = self._choose_anchors(X)
         self.bandwidth_ = self._mean_squared_distance(X)
         mapped = self._kernel(X)
-        self.mean_ = mapped[:, :-1].mean(axis=0)
-        mapped[:, :-1] -= self.mean_
-        return mapped
+        mean = mapped[:, :-1].mean(axis=0)
+        mapped[:, :-1] -= mean
+        return self.anchors_, self.bandwidth_, mean, mapped
 
     def transform(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)

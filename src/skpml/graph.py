@@ -13,6 +13,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
+from skpml.sharing import once
+
 __all__ = ["check_similarity", "neighbour_similarity", "reconstruction_weights"]
 
 
@@ -72,6 +74,18 @@ def neighbour_similarity(
         raise ValueError(f'search must be "auto", "exact" or "cells", got {search!r}.')
     if scale not in ("last", "first"):
         raise ValueError(f'scale must be "last" or "first", got {scale!r}.')
+    return once(
+        "neighbour_similarity",
+        X,
+        (n_neighbors, search, scale),
+        lambda: _neighbour_similarity(X, n_neighbors, search, scale),
+    )
+
+
+def _neighbour_similarity(
+    X: NDArray[Any], n_neighbors: int, search: Search, scale: Scale
+) -> scipy.sparse.csr_array:
+    n = X.shape[0]
     # Distances stay, and the products they are computed from lose fewer digits.
     X = X - X.mean(axis=0)
     exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
@@ -103,6 +117,12 @@ def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr
         With an empty diagonal, in the dtype of X.
     """
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    return once(
+        "reconstruction_weights", X, (n_neighbors,), lambda: _reconstruction_weights(X, n_neighbors)
+    )
+
+
+def _reconstruction_weights(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.csr_array:
     n = X.shape[0]
     search = NearestNeighbors(n_neighbors=min(n_neighbors, n - 1)).fit(X - X.mean(axis=0))
     near = search.kneighbors(return_distance=False)
