@@ -189,3 +189,13 @@ def test_reconstruction_from_a_copy_and_from_all_rows():
     W = reconstruction_weights(X, n_neighbors=10).toarray()
     assert_allclose(W[0], [0, 1, 0, 0], atol=1e-12)
     assert_allclose(W[2], [0, 0, 0, 1], atol=1e-12)
+
+
+def test_reconstruction_weights_do_not_depend_on_the_order():
+    """Rows of words tie at the same distance everywhere; content decides which of them are the neighbours."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((150, 12)) < 0.4).astype(float)
+    X = np.unique(X, axis=0)
+    rows, features = rng.permutation(len(X)), rng.permutation(12)
+    moved = reconstruction_weights(X[np.ix_(rows, features)], n_neighbors=5).toarray()
+    assert_allclose(moved, reconstruction_weights(X, n_neighbors=5).toarray()[np.ix_(rows, rows)], atol=1e-8)

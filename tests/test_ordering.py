@@ -23,12 +23,19 @@ def test_orders_move_along_with_what_they_order(table, seed):
     assert_array_equal(labels[label_order(moved, moved_labels)], label_order(X, Y))
 
 
-def test_features_of_a_0_1_table_that_differ_only_in_their_rows(table):
-    """Words that occur equally often are told apart by where they occur."""
-    X = (table[0] > 0).astype(float)
-    X[:, 0], X[:, 1] = np.arange(40) < 20, np.arange(40) >= 20
-    rows = np.random.default_rng(0).permutation(40)
-    assert_array_equal(feature_order(X[rows]), feature_order(X))
+@pytest.mark.parametrize("low", [0, -1])
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_of_two_values(low, seed):
+    """Rows with equally many words and words in equally many rows are told apart by which they are, as 0/1 and as ±1."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((240, 30)) < 0.4, 1.0, low)
+    Y = (rng.random((240, 5)) < 0.4).astype(float)
+    assert len(np.unique(X, axis=0)) == 240
+    rows, features, labels = (rng.permutation(size) for size in (240, 30, 5))
+    moved, moved_labels = X[np.ix_(rows, features)], Y[np.ix_(rows, labels)]
+    assert_array_equal(rows[row_order(moved)], row_order(X))
+    assert_array_equal(features[feature_order(moved)], feature_order(X))
+    assert_array_equal(labels[label_order(moved, moved_labels)], label_order(X, Y))
 
 
 def test_orders_are_permutations_in_single_precision_and_on_constants():

@@ -13,6 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
+from skpml.ordering import row_order
 from skpml.sharing import once
 
 __all__ = ["check_similarity", "neighbour_similarity", "reconstruction_weights"]
@@ -103,8 +104,9 @@ def _neighbour_similarity(
 def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr_array:
     """Each row as a non-negative combination of its neighbours: ``min ‖x_i − Σ_j w_ij x_j‖²`` over ``w_ij ≥ 0``.
 
-    j runs over the ``n_neighbors`` nearest other rows of i (all others, where there are fewer). Rows are then divided by
-    their sum; a row that no neighbour helps to reconstruct is zero.
+    j runs over the ``n_neighbors`` nearest other rows of i (all others, where there are fewer). Rows that tie for the
+    last place are taken in the order of their content. Rows are then divided by their sum; a row that no neighbour helps
+    to reconstruct is zero.
 
     Parameters
     ----------
@@ -124,8 +126,7 @@ def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr
 
 def _reconstruction_weights(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.csr_array:
     n = X.shape[0]
-    search = NearestNeighbors(n_neighbors=min(n_neighbors, n - 1)).fit(X - X.mean(axis=0))
-    near = search.kneighbors(return_distance=False)
+    near = _nearest_by_content(X, min(n_neighbors, n - 1))
     weights = np.empty(near.shape)
     for row in range(n):
         weights[row] = nnls(X[near[row]].T, X[row])[0]
@@ -135,6 +136,18 @@ def _reconstruction_weights(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.c
     matrix = scipy.sparse.csr_array((weights.ravel().astype(X.dtype), (index, near.ravel())), shape=(n, n))
     matrix.eliminate_zeros()
     return matrix
+
+
+def _nearest_by_content(X: NDArray[Any], n_neighbors: int) -> NDArray[np.intp]:
+    """Exactly ``n_neighbors`` near other rows of each, ties and the order of the columns decided by content."""
+    centred = X - X.mean(axis=0)
+    pairs = _nearest(centred, n_neighbors)
+    rank = np.empty(X.shape[0], np.intp)
+    rank[row_order(X)] = np.arange(X.shape[0])
+    tied = pairs.squared > pairs.last[pairs.row] - _rounding(centred)
+    order = np.lexsort((rank[pairs.neighbour], tied, pairs.row))
+    first = np.concatenate([[0], np.cumsum(np.bincount(pairs.row, minlength=X.shape[0]))[:-1]])
+    return pairs.neighbour[order][first[:, None] + np.arange(n_neighbors)]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Orders that do not depend on where things stand, for methods that draw at random.
+"""Orders that do not depend on where things stand, for methods that draw at random or must break ties.
 
 A random start drawn by position makes the result depend on the order of rows, features or labels. Drawn in the order of
 content, it moves along with them: the same data in another order give the same model. Each order below is by numbers that
-no permutation changes; things that agree in all of them (duplicates, as a rule) keep their given order.
+no permutation changes: sums along a row, sums that weigh its entries by those along the columns, and so on. Things that
+agree in all of them, as a rule exact duplicates, keep their given order.
 """
 
 from __future__ import annotations
@@ -16,28 +17,46 @@ __all__ = ["feature_order", "label_order", "row_order"]
 
 Order = NDArray[np.intp]
 
+_TINY = float(np.finfo(np.float64).tiny)
+_DIGITS = 10
+_SHIFT = 0.2345678 * 10.0**-_DIGITS
+
 
 def row_order(X: NDArray[Any]) -> Order:
     """Indices of the rows of X, in an order that permuting rows or columns does not change."""
-    X = X.astype(np.float64, copy=False)
-    return _sorted(np.column_stack([(X**power).sum(axis=1) for power in (1, 2, 3)]))
+    return _sorted(_row_keys(X))
 
 
 def feature_order(X: NDArray[Any]) -> Order:
     """Indices of the columns of X, in an order that permuting rows or columns does not change."""
-    X = X.astype(np.float64, copy=False)
-    sizes = np.einsum("ij,ij->i", X, X)
-    return _sorted(np.column_stack([X.sum(axis=0), (X**2).sum(axis=0), sizes @ X, sizes**2 @ X]))
+    return _sorted(_row_keys(X.T))
 
 
 def label_order(X: NDArray[Any], Y: NDArray[Any]) -> Order:
     """Indices of the columns of Y, in an order that permuting rows of both, columns of X or labels does not change."""
-    X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
-    sizes, sums = np.einsum("ij,ij->i", X, X), X.sum(axis=1)
-    return _sorted(np.column_stack([Y.sum(axis=0), Y.sum(axis=1) @ Y, sizes @ Y, sums @ Y]))
+    Y = Y.astype(np.float64, copy=False)
+    described = np.column_stack([np.ones(len(Y)), Y.mean(axis=1), _row_keys(X)])
+    return _sorted(Y.T @ described / len(Y))
+
+
+def _row_keys(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers between −1 and 1 for each row that no permutation of rows or columns changes.
+
+    Sums of powers alone would not tell rows of words apart that have equally many: so entries also count by the sums of
+    their columns, and by those of the rows that share them. All are relative to the sums of absolute values, which do not
+    vanish where the data are centred.
+    """
+    X = X.astype(np.float64, copy=False)
+    sizes = np.abs(X)
+    row_size, column_size = max(sizes.sum(axis=1).max(), _TINY), max(sizes.sum(axis=0).max(), _TINY)
+    rows, columns = X.sum(axis=1) / row_size, X.sum(axis=0) / column_size
+    shared = X.T @ rows**2 / column_size
+    by_column = np.column_stack([columns, columns**2, columns**3, shared, shared**2])
+    squares = np.einsum("ij,ij->i", X, X)
+    return np.column_stack([rows, squares / max(squares.max(), _TINY), X @ by_column / row_size])
 
 
 def _sorted(keys: NDArray[np.float64]) -> Order:
-    # The order of summation moves the last digits; they must not decide.
-    scale = np.abs(keys).max(axis=0)
-    return np.lexsort(np.round(keys / np.where(scale > 0, scale, 1), 9).T[::-1])
+    # The order of summation moves the last digits; they must not decide. The shift keeps simple fractions, which the
+    # keys of simple tables are, off the places where rounding turns.
+    return np.lexsort(np.round(keys + _SHIFT, _DIGITS).T[::-1])

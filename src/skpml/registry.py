@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 __all__ = ["TAGS", "Kind", "Method", "get_method", "list_methods"]
 
@@ -47,7 +47,8 @@ class Method:
     dense : bool
         Holds the features in dense form. Sparse features are accepted by all.
     nonlinear : bool
-        Its scores can bend with the features, by a kernel map, neighbours or votes.
+        Its scores can bend with the features, by a kernel map, neighbours or votes. (What P-LENFN's own threshold rule
+        takes off a row does not count: it moves all labels of the row alike.)
     random : bool
         Draws at random, so that ``random_state`` matters.
     source : {"release", "paper", "abstract"} or None
@@ -344,6 +345,9 @@ def list_methods(**tags: Any) -> list[str]:
     """
     if unknown := sorted(set(tags) - set(TAGS)):
         raise TypeError(f"there is no tag {unknown[0]!r}; the tags are {', '.join(TAGS)}.")
+    for tag, known in (("kind", get_args(Kind)), ("source", (*get_args(Basis), None))):
+        if tag in tags and tags[tag] not in known:
+            raise ValueError(f"{tag} is one of {', '.join(map(repr, known))}, got {tags[tag]!r}.")
     return [
         method.name
         for method in _METHODS

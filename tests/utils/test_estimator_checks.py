@@ -23,6 +23,11 @@ class Broken(CandidateRidge):
         self.fault = fault
 
     def fit(self, X, y):
+        if self.fault == "remembers its first fit":
+            fitted_before = hasattr(self, "coef_")
+            super().fit(X, y)
+            self.coef_ = self.coef_ * (2 if fitted_before else 1)
+            return self
         if self.fault == "writes to its input" and not scipy.sparse.issparse(X):
             X.setflags(write=True)
             X[0, 0] += 1
@@ -39,6 +44,11 @@ class Broken(CandidateRidge):
             Y = Y / Y.sum(axis=1, keepdims=True)
         if self.fault == "ranks labels against each other" and Y.shape[1] == 1:
             Y = Y * 0
+        if self.fault == "learns from the least likely candidate":
+            unlikely = np.where(Y > 0, super()._fit(X, Y), np.inf)
+            Y = Y * (unlikely == unlikely.min(axis=1, keepdims=True))
+        if self.fault == "drops rows by position" and len(Y) > 100:
+            X, Y = X[:100], Y[:100]
         if self.fault == "turns clean labels round" and Y.sum(axis=1).min() < 3:
             Y = 1 - Y
         scores = super()._fit(X, Y)
@@ -48,6 +58,10 @@ class Broken(CandidateRidge):
             self.coef_ = self.coef_ * np.linspace(0.9, 1, len(self.coef_))[:, None].astype(X.dtype)
         if self.fault == "confidence outside the candidates":
             self.confidences_ = np.clip(scores, 0, 1)
+        if self.fault == "believes what is unlikely":
+            self.confidences_ = Y * (1 - np.clip(scores, 0, 1))
+        if self.fault == "believes nothing":
+            self.confidences_ = 0 * Y
         if self.fault == "draws without a seed":
             self.coef_ = self.coef_ + 1e-9 * np.random.default_rng().normal(size=self.coef_.shape)
         return scores
@@ -60,6 +74,8 @@ class Broken(CandidateRidge):
             return scores + np.eye(1, scores.shape[1], 2)
         if self.fault == "doubles the precision":
             return scores.astype(np.float64)
+        if self.fault == "nothing in single precision" and X.dtype == np.float32:
+            return 1e-3 * scores[::-1]
         return scores
 
     def predict_proba(self, X):
@@ -71,6 +87,12 @@ class Broken(CandidateRidge):
     ("fault", "caught_by"),
     [
         ("confidence outside the candidates", "check_confidences"),
+        ("believes what is unlikely", "check_confidences"),
+        ("believes nothing", "check_confidences"),
+        ("learns from the least likely candidate", "check_noisy_candidates"),
+        ("drops rows by position", "check_row_permutation"),
+        ("remembers its first fit", "check_refit"),
+        ("nothing in single precision", "check_single_precision"),
         ("weights rows by position", "check_row_permutation"),
         ("weights features by position", "check_feature_permutation"),
         ("adds the label's position", "check_label_permutation"),
@@ -121,7 +143,7 @@ class LooksAtACorner(Broken):
 
 def test_all_failures_are_named_at_once():
     expected = (
-        "(?s)fails 2 of 15.*check_row_perm.*depend on the order.*check_feature_perm.*depend on the order"
+        "(?s)fails 2 of 17.*check_row_perm.*depend on the order.*check_feature_perm.*depend on the order"
     )
     with pytest.raises(AssertionError, match=expected):
         check_pml_estimator(LooksAtACorner())

@@ -232,8 +232,9 @@ class FBDPML(BasePMLClassifier):
 
     Notes
     -----
-    With n rows, d features, h mapped features and c labels, a fit takes O(nh² + h³) once and O(n c (h + d)) an iteration;
-    memory is O(nh).
+    With n rows, d features, h mapped features and c labels, a fit takes O(nh² + h³) once and O(n c (h + d)) an iteration,
+    and O(n²d) for the neighbour graph up to 10,000 rows (beyond, it is searched in cells, which may miss a few
+    neighbours); memory is O(nh).
 
     Each update lowers the objective or leaves it, but the objective itself moves with ``s_i`` from one iteration to the
     next.

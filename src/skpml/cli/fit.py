@@ -55,6 +55,15 @@ _PARAMETERS = (
 )
 
 
+# Parameters that the command sets itself.
+_OWN_OPTIONS = {
+    "empty_rows": "--allow-empty-rows",
+    "empty_labels": "--allow-empty-labels",
+    "random_state": "--seed",
+    "callback": "the command itself, for its progress bar",
+}
+
+
 def _parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_PARAMETERS):
         command = option(command)
@@ -151,11 +160,15 @@ def _model(
         raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --method {name}")
     for text in others:
         key, value = key_and_value("--param", text)
+        if key in _OWN_OPTIONS:
+            raise click.UsageError(f"--param: {key} is set by {_OWN_OPTIONS[key]}")
+        if key in given:
+            raise click.UsageError(f"--param: {key} is given twice")
         if key not in known:
             raise click.UsageError(f"--param: {name} has no parameter {key!r}; it has {', '.join(known)}")
         given[key] = _literal(value)
     if "random_state" in known:
-        given.setdefault("random_state", seed)
+        given["random_state"] = seed
     return model.set_params(**given, empty_labels="warn" if allow_empty_labels else "error")
 
 

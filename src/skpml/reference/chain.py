@@ -63,8 +63,8 @@ class CandidateChain(BasePMLClassifier):
     of the same classifiers without a chain (birds filled up to 3 candidates: 0.34 against 0.60), but not where the same
     share of false candidates is spread independently of each other.
 
-    Fitting costs c fits of `estimator` on up to a + c features, for a mapped features: with ridge on all n rows as
-    anchors O(c n³) in time and O(n²) in memory. ``feature_map="linear"`` is much cheaper with many rows.
+    Fitting costs c fits of `estimator` on up to a + c features, for a mapped features: with ridge O(c n a²) in time and
+    O(n a) in memory; a is at most 3000 by default. ``feature_map="linear"`` is much cheaper with many rows.
 
     References
     ----------
@@ -106,6 +106,8 @@ class CandidateChain(BasePMLClassifier):
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
         check_parameters(self, optional_counts=("n_anchors",))
+        if self.estimator is not None and not hasattr(self.estimator, "fit"):
+            raise ValueError(f"estimator must be a classifier or None, got {self.estimator!r}.")
         estimator = RidgeClassifier() if self.estimator is None else clone(self.estimator)
         self._method = _score_method(estimator)
         self.feature_map_: Any = make_pipeline(

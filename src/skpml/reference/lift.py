@@ -17,12 +17,14 @@ from threadpoolctl import threadpool_limits
 
 from skpml.base import BasePMLClassifier
 from skpml.features import RangeScaler
-from skpml.ordering import row_order
+from skpml.ordering import feature_order, row_order
 from skpml.validation import check_parameters
 
 __all__ = ["LIFT"]
 
 _NEVER = -1.0
+# A share of the rows would make distances of all rows to all centres grow with the square of the rows.
+MAX_CLUSTERS = 500
 
 
 class LIFT(BasePMLClassifier):
@@ -35,7 +37,7 @@ class LIFT(BasePMLClassifier):
     Parameters
     ----------
     ratio : float, default=0.1
-        ``m = ⌈ratio · min(positives, negatives)⌉``; above 0 and at most 1.
+        ``m = ⌈ratio · min(positives, negatives)⌉``, but no more than 500; above 0 and at most 1.
     C : float, default=1.0
         Weight of the errors in the support vector machine, above 0.
     threshold : float or {"auto", "non-candidates"}, default=0.0
@@ -66,7 +68,7 @@ class LIFT(BasePMLClassifier):
     the rows, which is what the squared hinge makes of no features at all. A label that no row has scores −1, below all.
 
     Fitting takes time O(c n m (d + m)), times the few steps of k-means and of the machine, and memory O(n m) beyond the
-    scaled features; the model holds O(c d m) numbers.
+    scaled features, where m grows with n up to its limit of 500; the model holds O(c d m) numbers.
 
     References
     ----------
@@ -105,8 +107,9 @@ class LIFT(BasePMLClassifier):
         self._check_parameters()
         self.scaler_ = RangeScaler().fit(X)
         rows = self.scaler_.transform(X).astype(np.float64, copy=False)
-        order = row_order(rows)
-        rows, has_label = rows[order], Y[order] > 0
+        # k-means breaks ties by position and by the last digits: both in an order that permutations do not change.
+        features, order = feature_order(rows), row_order(rows)
+        rows, has_label = rows[np.ix_(order, features)], Y[order] > 0
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # The threads of k-means add up centres in any order, which moves last digits from fit to fit.
         with threadpool_limits(limits=1, user_api="openmp"):
@@ -114,7 +117,7 @@ class LIFT(BasePMLClassifier):
                 label_machine(rows, positive, ratio=self.ratio, C=self.C, seed=seed)
                 for positive in has_label.T
             ]
-        self.centres_ = [centres for centres, _, _ in machines]
+        self.centres_ = [centres[:, np.argsort(features)] for centres, _, _ in machines]
         self.coef_ = [coef for _, coef, _ in machines]
         self.intercept_ = np.array([intercept for _, _, intercept in machines])
         self._is_empty: NDArray[np.bool_] = has_label.sum(axis=0) == 0
@@ -145,7 +148,7 @@ def label_machine(
     smaller = min(n_positive, len(rows) - n_positive)
     if smaller < 2:
         return np.empty((0, rows.shape[1])), np.empty(0), 2 * n_positive / len(rows) - 1
-    m = ceil(ratio * smaller)
+    m = min(ceil(ratio * smaller), MAX_CLUSTERS)
     centres = np.vstack([cluster_centres(rows[side], m, seed=seed) for side in (positive, ~positive)])
     distances = euclidean_distances(rows, centres)
     mean, spread = distances.mean(axis=0), distances.std(axis=0)

@@ -59,7 +59,9 @@ class Oracle(BasePMLClassifier):
     to the estimator: scikit-learn's forests, neighbours and ``OneVsRestClassifier`` take it, others may refuse.
 
     ``truth`` goes along with the rows in cross-validation: ``cross_validate(Oracle(), X, y, params={"truth": truth})``,
-    with :meth:`set_fit_request` where metadata routing is enabled. Cost and memory are the estimator's.
+    with :meth:`set_fit_request` where metadata routing is enabled. Mind that it then scores against y, the candidates:
+    for scores against the truth, split and score by hand, or pass y = truth. Cost and memory are the estimator's. A model
+    file can hold an oracle around a method of this library; around a forest it cannot.
 
     Examples
     --------
@@ -108,6 +110,8 @@ class Oracle(BasePMLClassifier):
         return super().fit(X, y if truth is None else true_labels(truth, encode_labels(y)))
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        if self.estimator is not None and not hasattr(self.estimator, "fit"):
+            raise ValueError(f"estimator must be a classifier or None, got {self.estimator!r}.")
         self.estimator_: Any = CandidateRidge() if self.estimator is None else clone(self.estimator)
         policies = {
             name: "ignore"

@@ -34,6 +34,11 @@ class CandidateRidge(BasePMLClassifier):
     threshold_ : float
     classes_ : ndarray of shape (c,)
     feature_map_ : fitted pipeline of scaler and feature map
+
+    Notes
+    -----
+    With n rows, a mapped features and c labels, a fit takes O(na² + a³ + nac) time and O(na + a²) memory; a is at most
+    3000 by default.
     """
 
     def __init__(

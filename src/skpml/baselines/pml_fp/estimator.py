@@ -118,7 +118,7 @@ class PMLFP(_ConfidenceRanking):
     intercept_ : ndarray of shape (c,)
         Scores are ``scaled @ coef_ + intercept_``, of scaled features.
     prototypes_ : ndarray of shape (c, d)
-        q, of scaled features.
+        q, of scaled features; (2, d) where there is one label, the second being "none"'s.
     threshold_ : float
     classes_ : ndarray of shape (c,)
     history_ : dict of ndarrays
@@ -225,7 +225,7 @@ class PMLLC(_ConfidenceRanking):
     intercept_ : ndarray of shape (c,)
         Scores are ``scaled @ coef_ + intercept_``, of scaled features.
     label_correlation_ : ndarray of shape (c, c)
-        Sc.
+        Sc; (2, 2) where there is one label, the second being "none".
     threshold_ : float
     classes_ : ndarray of shape (c,)
     history_ : dict of ndarrays

@@ -33,7 +33,7 @@ def cosine_distances(A: Matrix, B: Matrix) -> Matrix:
     return 1 - (A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0))
 
 
-def innocence(X: Matrix, Y: Matrix, *, damping: Damping = "identity") -> Matrix:
+def innocence(X: Matrix, Y: Matrix, *, damping: Damping = "ones") -> Matrix:
     """K₁: how little each candidate looks like a negative label, sharing out 1 among the candidates of a row.
 
     With ``A = XᵀX + μI`` and ``B = μR̄`` (R̄ the cosine distances of the negative labels), V solves

@@ -49,7 +49,7 @@ class Solution:
     scores : (n, c)
         Φ W, scores of the rows that were fitted.
     pseudo_labels : (n, c)
-        F: zero outside the candidates, but neither bounded by 0 nor by 1 on them.
+        F: between 0 and 1 on the candidates, and 0 elsewhere.
     label_directions : (m, c)
     codes : (n, m)
     residuals : (n, c)
