@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docutils import nodes
-from docutils.parsers.rst import Directive, directives
+from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 
@@ -22,44 +22,35 @@ def yes(flag: bool) -> str:
     return "yes" if flag else "–"
 
 
-def cells(method: Method) -> list[str]:
+def cells(method: Method) -> dict[str, str]:
     module, name = method.import_path.split(":")
     public = "skpml" if name == "PMLMA" else ".".join(module.split(".")[:2])
-    parameters = ", ".join(f"{key}={value!r}" for key, value in method.parameters.items())
-    made_by = f":class:`~{public}.{name}`" + (f" ``({parameters})``" if parameters else "")
-    return [
-        f"``{method.name}``",
-        made_by,
-        "–" if method.year is None else str(method.year),
-        method.summary,
-        yes(method.confidences),
-        yes(method.nonlinear),
-        yes(method.inductive),
-        yes(method.dense),
-        yes(method.random),
-        SOURCES[method.source],
-        method.reference or "–",
-    ]
-
-
-HEADINGS = (
-    "name", "class", "year", "idea", "confidences", "nonlinear", "new rows", "dense", "random", "follows", "reference",
-)  # fmt: skip
+    return {
+        "name": f":class:`{method.name} <{public}.{name}>`",
+        "year": "–" if method.year is None else str(method.year),
+        "idea": method.summary,
+        "confidences": yes(method.confidences),
+        "nonlinear": yes(method.nonlinear),
+        "new rows": yes(method.inductive),
+        "dense": yes(method.dense),
+        "random": yes(method.random),
+        "follows": SOURCES[method.source],
+        "reference": method.reference or "–",
+    }
 
 
 class MethodTable(Directive):
-    """A row a method; the option ``:kind:`` keeps one kind, the option ``:columns:`` some columns."""
+    """A row a method, with the columns that the argument names."""
 
-    option_spec = {"kind": directives.unchanged, "columns": directives.unchanged}  # noqa: RUF012
+    required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        wanted = {"kind": self.options["kind"]} if "kind" in self.options else {}
-        columns = self.options.get("columns", ", ".join(HEADINGS))
-        kept = [HEADINGS.index(name.strip()) for name in columns.split(",")]
-        rows = [HEADINGS, *(cells(get_method(name)) for name in list_methods(**wanted))]
+        columns = [name.strip() for name in self.arguments[0].split(",")]
+        rows = [{name: name for name in columns}, *(cells(get_method(name)) for name in list_methods())]
         lines = [".. list-table::", "   :header-rows: 1", "   :class: method-table", ""]
         for row in rows:
-            lines += [f"   {'*' if place == kept[0] else ' '} - {row[place]}" for place in kept]
+            lines += [f"   {'*' if name == columns[0] else ' '} - {row[name]}" for name in columns]
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source="registry"), self.content_offset, node)
         return node.children

@@ -131,7 +131,7 @@ class PMLLRS(BasePMLClassifier):
     ----------
     confidences_ : ndarray of shape (n, c)
         U cut to [0, 1], and 0 outside the candidates.
-    coef_ : ndarray of shape (n_features_in_ + 1, c)
+    coef_ : ndarray of shape (d + 1, c)
         W. The last row belongs to the constant.
     threshold_ : float
     classes_ : ndarray of shape (c,)

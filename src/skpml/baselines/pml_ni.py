@@ -136,9 +136,9 @@ class PMLNI(BasePMLClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_ + 1, c)
+    coef_ : ndarray of shape (d + 1, c)
         W. The last row belongs to the constant.
-    noise_coef_ : ndarray of shape (n_features_in_ + 1, c)
+    noise_coef_ : ndarray of shape (d + 1, c)
         S.
     threshold_ : float
     classes_ : ndarray of shape (c,)

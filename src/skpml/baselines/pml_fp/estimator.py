@@ -86,7 +86,7 @@ class PMLFP(_ConfidenceRanking):
 
         Σ_k ‖w_k‖² + C1 Σ_i (1/γ_i) Σ_{k,l} max(0, P_ik − P_il) ξ_ikl + C3 Σ_ik P_ik ‖x_i − q_k‖
 
-    with ``ξ_ikl = max(0, 1 − f_k(x_i) + f_l(x_i))``, ``0 ≤ P ≤ Y``, ``Σ_k P_ik ≥ 1``, and γ_i = |Ŷ_i||Ȳ_i| + |Ŷ_i|²/2
+    with ``ξ_ikl = max(0, 1 − f_k(x_i) + f_l(x_i))``, ``0 ≤ P ≤ Y``, ``Σ_k P_ik ≥ 1``, and ``γ_i = |Ŷ_i||Ȳ_i| + |Ŷ_i|²/2``
     from the numbers of candidates and non-candidates.
 
     Published are the objective, its constraints, C1 and the range of C3. Ours are the solvers (the paper names only
