@@ -6,6 +6,7 @@ import click
 
 from skpml import __version__
 from skpml.cli.base import App
+from skpml.cli.bench import bench
 from skpml.cli.data import data
 from skpml.cli.demo import demo
 from skpml.cli.evaluate import evaluate
@@ -26,10 +27,11 @@ def app() -> None:
       skpml fit photos.csv --tags tags -o photos.skpml
       skpml predict photos.skpml new.csv -o tags.csv
       skpml evaluate photos.skpml checked.csv --true-tags tags
+      skpml bench run quick                            an experiment: methods compared, fold by fold
 
     'skpml COMMAND --help' tells more of each.
     """
 
 
-for _command in (demo, data, methods, fit, predict, evaluate):
+for _command in (demo, data, methods, fit, predict, evaluate, bench):
     app.add_command(_command)

@@ -1,0 +1,27 @@
+"""Experiments: from a suite to runs, from runs to records, from records to tables, figures and a report."""
+
+from skpml.experiments.execute import FoldData, execute
+from skpml.experiments.protocol import MethodEntry, Suite, SuiteError, Tuning, load_suite, shipped_suites
+from skpml.experiments.runner import Outcome, Progress, WorkerDied, run_plan
+from skpml.experiments.runs import Plan, PlannedRun, Run, expand
+from skpml.experiments.store import Store
+
+__all__ = [
+    "FoldData",
+    "MethodEntry",
+    "Outcome",
+    "Plan",
+    "PlannedRun",
+    "Progress",
+    "Run",
+    "Store",
+    "Suite",
+    "SuiteError",
+    "Tuning",
+    "WorkerDied",
+    "execute",
+    "expand",
+    "load_suite",
+    "run_plan",
+    "shipped_suites",
+]

@@ -1,0 +1,163 @@
+"""A small experiment in a folder of its own, with methods that count, fail or die, and the command as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpml.datasets import PartialDataset, write_npz
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+COMMAND = [sys.executable, "-c", "from skpml.cli import main; main()"]
+
+# Every fit adds a line to a file, in one write that the kernel appends: the count of work really done.
+METHODS = """
+import os, signal, time
+from pathlib import Path
+from skpml.reference import CandidateRidge
+
+HERE = Path(__file__).parent
+
+class Counting(CandidateRidge):
+    def __init__(self, *, mark=0, seconds=0.0, together=0, gamma=1.0, feature_map="linear", n_anchors=None,
+                 threshold="auto", empty_rows="warn", empty_labels="error", random_state=None):
+        super().__init__(gamma=gamma, feature_map=feature_map, n_anchors=n_anchors, threshold=threshold,
+                         empty_rows=empty_rows, empty_labels=empty_labels, random_state=random_state)
+        self.mark = mark
+        self.seconds = seconds
+        self.together = together
+
+    def _fit(self, X, Y):
+        line = f"{self.mark} {self.random_state} {int(1e6 * X.sum())}\\n"
+        file = os.open(HERE / "fits.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, line.encode())
+        os.close(file)
+        time.sleep(self.seconds)
+        # Nobody goes on before so many processes are at work.
+        (HERE / "at_work").mkdir(exist_ok=True)
+        (HERE / "at_work" / str(os.getpid())).touch()
+        deadline = time.monotonic() + 60
+        while len(list((HERE / "at_work").iterdir())) < self.together and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return super()._fit(X, Y)
+
+class Broken(Counting):
+    def _fit(self, X, Y):
+        if not (HERE / "repaired").exists():
+            raise ZeroDivisionError(f"no luck\\nwith seed {self.random_state}")
+        return super()._fit(X, Y)
+
+class Deadly(Counting):
+    def _fit(self, X, Y):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class NoEstimator:
+    pass
+"""
+
+SUITE = """name = "small"
+configurations = [{configurations}]
+seeds = [0]
+folds = {folds}
+{methods}
+"""
+
+
+class Small:
+    """A folder with a suite, data and methods."""
+
+    def __init__(self, folder: Path) -> None:
+        # Another test's module of this name writes to another folder.
+        sys.modules.pop("own_methods", None)
+        self.folder = folder
+        self.path = folder / "small.toml"
+        self.results = folder / "results"
+        (folder / "own_methods.py").write_text(METHODS)
+        for seed, name in enumerate(("one", "two")):
+            write_npz(problem(seed), folder / f"{name}.npz")
+
+    def suite(
+        self,
+        *,
+        count: int = 3,
+        seconds: float = 0.0,
+        together: int = 0,
+        folds: int = 3,
+        data: int = 2,
+        extra: str = "",
+    ) -> Path:
+        methods = "".join(
+            f'\n[[methods]]\nname = "own_methods:Counting"\nlabel = "counting {mark}"\n'
+            f"parameters = {{ mark = {mark}, seconds = {seconds}, together = {together}, gamma = {mark + 1}.0 }}\n"
+            for mark in range(count)
+        )
+        names = ", ".join(f'"{name}.npz"' for name in ("one", "two")[:data])
+        self.path.write_text(SUITE.format(configurations=names, folds=folds, methods=methods + extra))
+        return self.path
+
+    def start(self, *arguments: str, results: Path | None = None) -> subprocess.Popen[str]:
+        """``skpml bench run`` in a process group of its own."""
+        folder = self.results if results is None else results
+        return subprocess.Popen(
+            [*COMMAND, "bench", "run", str(self.path), "--folder", str(folder), *arguments],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    def run(self, *arguments: str, results: Path | None = None) -> tuple[int, str, str]:
+        process = self.start(*arguments, results=results)
+        stdout, stderr = process.communicate(timeout=120)
+        return process.returncode, stdout, stderr
+
+    def fits(self) -> Counter[str]:
+        log = self.folder / "fits.log"
+        return Counter(log.read_text().splitlines()) if log.exists() else Counter()
+
+    def forget_fits(self) -> None:
+        (self.folder / "fits.log").unlink(missing_ok=True)
+
+    def wait_for_results(self, count: int, process: subprocess.Popen[str]) -> None:
+        """Until so many records are there; the process must still be at work then."""
+        deadline = time.monotonic() + 60
+        while len(record_files(self.results)) < count:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def problem(seed: int) -> PartialDataset:
+    rng = np.random.default_rng(seed)
+    truth = (rng.random((90, 4)) < 0.4).astype(int)
+    truth[np.arange(90), rng.integers(4, size=90)] = 1
+    candidates = truth | (rng.random(truth.shape) < 0.2)
+    X = truth @ rng.normal(size=(4, 5)) + 0.3 * rng.normal(size=(90, 5))
+    return PartialDataset(X, candidates, truth)
+
+
+def record_files(results: Path) -> list[Path]:
+    return sorted((results / "runs").glob("[!.]*.json"))
+
+
+TIMES = ("tune_seconds", "fit_seconds", "predict_seconds", "peak_memory_mb")
+
+
+def records(results: Path) -> dict[str, dict[str, Any]]:
+    """All records but for time and memory, by key."""
+    found = {}
+    for path in record_files(results):
+        record = json.loads(path.read_text())
+        for name in TIMES:
+            del record[name]
+        del record["provenance"]["started"]
+        found[path.stem] = record
+    return found
+
+
+BROKEN = '\n[[methods]]\nname = "own_methods:Broken"\nlabel = "broken"\nparameters = { mark = 9 }\n'

@@ -1,0 +1,144 @@
+"""The runner, with real processes: killed, doubled, interrupted, on a cluster; what is done is done once, and right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bench_helpers import BROKEN, Small, record_files, records
+
+from skpml.experiments import Store, expand, load_suite, run_plan
+from skpml.experiments.worker import Task, do_task
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    return Small(tmp_path)
+
+
+def plan_of(small: Small, **options):
+    return expand(load_suite(small.suite(**options)))
+
+
+def test_every_run_is_done_once_and_then_skipped(small: Small) -> None:
+    plan = plan_of(small)
+    first = run_plan(plan, small.results)
+    assert (len(first.executed), first.skipped, first.failed) == (18, 0, [])
+    assert sum(small.fits().values()) == len(small.fits()) == 18
+    before = {path: path.read_bytes() for path in record_files(small.results)}
+    second = run_plan(plan, small.results)
+    assert (len(second.executed), second.skipped) == (0, 18)
+    assert {path: path.read_bytes() for path in record_files(small.results)} == before
+    assert sum(small.fits().values()) == 18
+
+
+def test_another_suite_in_the_folder_adds_only_what_is_new(small: Small) -> None:
+    run_plan(plan_of(small, count=2), small.results)
+    outcome = run_plan(plan_of(small, count=3), small.results)
+    assert (len(outcome.executed), outcome.skipped) == (6, 12)
+
+
+def test_a_limit_leaves_the_rest_for_later(small: Small) -> None:
+    plan = plan_of(small)
+    first = run_plan(plan, small.results, limit=4)
+    assert (len(first.executed), first.left) == (4, 14)
+    assert [run.key for run in first.executed] == [run.key for run in plan.runs[:4]]
+    second = run_plan(plan, small.results)
+    assert (len(second.executed), second.skipped) == (14, 4)
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_not_done_again(small: Small, monkeypatch) -> None:
+    """The other one writes its record between our look and our claim."""
+    plan = plan_of(small, count=1, folds=2, data=1)
+    run_plan(plan, small.folder / "other")
+    store = Store(small.results)
+    store.prepare()
+    claim = Store.claim
+
+    def late_claim(self: Store, key: str):
+        self.path(key).write_bytes(Store(small.folder / "other").path(key).read_bytes())
+        return claim(self, key)
+
+    monkeypatch.setattr(Store, "claim", late_claim)
+    small.forget_fits()
+    found = do_task(Task(tuple(plan.runs[:1]), store.folder, None, small.folder, None, True))
+    assert [done.outcome for done in found] == ["present"]
+    assert not small.fits()
+
+
+def test_damaged_files_are_set_aside_and_their_runs_done_again(small: Small) -> None:
+    plan = plan_of(small)
+    run_plan(plan, small.results)
+    expected = records(small.results)
+    files = record_files(small.results)
+    half = files[0].read_bytes()[: files[0].stat().st_size // 2]
+    damage = [half, b"", b"[]", b'{"format": 1}', b"\xff\x00", files[6].read_bytes()]
+    for path, content in zip(files, damage, strict=False):
+        path.write_bytes(content)
+    leftover = small.results / "runs" / f".{files[0].name}.0123.tmp"
+    leftover.write_bytes(half)
+    small.forget_fits()
+    outcome = run_plan(plan, small.results)
+    assert sorted(run.key for run in outcome.executed) == sorted(path.stem for path in files[:6])
+    assert records(small.results) == expected
+    assert len(outcome.set_aside) == 6
+    assert {Path(path).read_bytes() for path in outcome.set_aside} == set(damage)
+    assert not leftover.exists()
+
+
+def test_a_retry_that_fails_again_is_not_tried_forever(small: Small) -> None:
+    small.suite(count=0, extra=BROKEN)
+    plan = expand(load_suite(small.path))
+    run_plan(plan, small.results)
+    outcome = run_plan(plan, small.results, retry_failed=True)
+    assert (len(outcome.executed), len(outcome.failed)) == (6, 6)
+
+
+def test_data_that_cannot_be_read_fail_their_runs_only(small: Small) -> None:
+    plan = plan_of(small)
+    (small.folder / "one.npz").write_bytes(b"no archive")
+    outcome = run_plan(plan, small.results)
+    assert len(outcome.executed) == 18
+    assert {record["run"]["configuration"] for record in outcome.failed} == {"one.npz"}
+    assert len(outcome.failed) == 9
+
+
+def test_jobs_change_nothing_and_use_one_thread_each(small: Small) -> None:
+    small.suite()
+    alone, together = small.folder / "alone", small.folder / "together"
+    plan = expand(load_suite(small.path))
+    run_plan(plan, alone)
+    run_plan(plan, together, jobs=2)
+    assert records(alone) == records(together)
+    assert {record["provenance"]["threads"] for record in records(together).values()} == {1}
+
+
+def test_progress_says_unknown_first_and_ends_at_the_end(small: Small) -> None:
+    seen = []
+    run_plan(plan_of(small, seconds=0.05), small.results, on_progress=seen.append)
+    assert str(seen[0].remaining) == "unknown"
+    assert (seen[0].done, seen[0].total) == (0, 18)
+    assert (seen[-1].done, seen[-1].failed, seen[-1].remaining.seconds) == (18, 0, 0)
+    assert [step.done for step in seen] == sorted(step.done for step in seen)
+    middle = next(step for step in seen if 3 < step.done < 15)
+    assert 0 < middle.remaining.seconds < 10
+
+
+def test_a_method_that_cannot_be_imported_is_told_before_any_work(small: Small) -> None:
+    small.suite(extra='\n[[methods]]\nname = "own_methods:Missing"\n')
+    code, out, err = small.run()
+    assert (code, out) == (2, "")
+    assert "the method 'own_methods:Missing' cannot be imported" in err
+    assert not small.results.exists()
+
+
+def test_records_are_json_of_the_agreed_form(small: Small) -> None:
+    run_plan(plan_of(small, count=1, folds=2, data=1), small.results)
+    record = json.loads(record_files(small.results)[0].read_text())
+    assert list(record) == [
+        "format", "key", "run", "status", "metrics", "chosen", "n_iter", "converged", "history", "tune_seconds",
+        "fit_seconds", "predict_seconds", "peak_memory_mb", "warnings", "error", "provenance",
+    ]  # fmt: skip
+    assert record["key"] == record_files(small.results)[0].stem
+    assert set(record["provenance"]["versions"]) == {"scikit-pml", "numpy", "scipy", "scikit-learn", "python"}

@@ -1,0 +1,40 @@
+"""The runner on a Dask cluster of real worker processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench_helpers import Small, records
+
+from skpml.experiments import expand, load_suite, run_plan, runner
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    return Small(tmp_path)
+
+
+def test_a_dask_cluster_of_processes_gives_the_same_records(small: Small) -> None:
+    small.suite()
+    plan = expand(load_suite(small.path))
+    local = small.folder / "local"
+    run_plan(plan, local)
+    small.forget_fits()
+    with distributed.LocalCluster(
+        n_workers=2, processes=True, threads_per_worker=2, dashboard_address=None
+    ) as cluster:
+        outcome = run_plan(plan, small.results, dask=cluster.scheduler_address)
+        assert len(outcome.executed) == 18
+        again = run_plan(plan, small.results, dask=cluster.scheduler_address)
+        assert (len(again.executed), again.skipped) == (0, 18)
+    assert records(small.results) == records(local)
+    assert set(small.fits().values()) == {1}
+
+
+def test_no_scheduler_is_an_error_in_one_sentence(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_SECONDS_TO_CONNECT", 1)
+    with pytest.raises(OSError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        run_plan(expand(load_suite(small.suite())), small.results, dask="tcp://127.0.0.1:9")
