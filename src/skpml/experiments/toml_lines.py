@@ -34,6 +34,9 @@ def line_of(text: str, path: Path, value: Any = None) -> int:
     best = _Statement((), 1, 1)
     for statement in _statements(text):
         length = len(statement.path)
+        if length > len(path) and statement.path[: len(path)] == path and len(best.path) < len(path):
+            # Named only on the way to something inside it, as a in a.b = 1.
+            return statement.first
         if statement.path == path[:length] and length > len(best.path):
             best = statement
     lines = text.splitlines()[best.first - 1 : best.last]
@@ -61,11 +64,11 @@ def _statements(text: str) -> list[_Statement]:
     while place < len(lines):
         end = _end_of_statement(lines, place)
         content = tomllib.loads("\n".join(lines[place:end]))
-        if content:
-            path = _first_path(content)
-            if lines[place].lstrip().startswith("["):
-                table = _header(path, counts)
-                path = ()
+        if content and lines[place].lstrip().startswith("["):
+            table = _header(_only_path(content), counts)
+            found.append(_Statement(table, place + 1, end))
+        elif content:
+            path = _only_path(tomllib.loads(f"{_key_part(lines[place])} = {{}}"))
             found.append(_Statement(table + path, place + 1, end))
         place = end
     return found
@@ -82,17 +85,20 @@ def _end_of_statement(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-def _first_path(content: dict[str, Any]) -> Path:
-    """The key that a statement of one assignment or header names; a table is followed only where it is a header's."""
+def _key_part(line: str) -> str:
+    """What stands before the first equals sign that is not inside a quoted key."""
+    found = re.match(r"""(?:[^"'=]|"(?:[^"\\]|\\.)*"|'[^']*')*""", line)
+    return found[0] if found else line
+
+
+def _only_path(content: dict[str, Any]) -> Path:
+    """The one path through nested tables of one key each, such as a header alone makes."""
     path: list[str | int] = []
     inner: Any = content
-    while isinstance(inner, dict) and len(inner) == 1:
-        (key, inner) = next(iter(inner.items()))
+    while isinstance(inner, dict) and inner:
+        key, inner = next(iter(inner.items()))
         path.append(key)
-        if inner == [{}]:
-            path.append(0)
-            break
-    return tuple(path)
+    return (*path, 0) if inner == [{}] else tuple(path)
 
 
 def _header(path: Path, counts: dict[Path, int]) -> Path:

@@ -1,0 +1,124 @@
+"""The folder of records: whole files, honest reading, one holder a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skpml.experiments import Store
+
+KEY = "0123456789abcdef01234567"
+
+
+def record(key: str = KEY, **changes) -> dict:
+    needed = {"run": {}, "metrics": {"auc": 0.5}, "provenance": {}, "error": None}
+    return {"format": 1, "key": key, "status": "done", **needed, **changes}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "deep" / "results")
+    made.prepare()
+    return made
+
+
+def test_what_is_written_is_read(store: Store) -> None:
+    assert store.read(KEY) is None
+    store.write(record(metrics={"auc": 0.1 + 0.2}))
+    assert store.read(KEY) == record(metrics={"auc": 0.1 + 0.2})
+    assert store.keys() == {KEY}
+    store.write(record(status="failed"))
+    assert [found["status"] for found in store.records()] == ["failed"]
+
+
+def test_nothing_is_left_of_a_record_that_cannot_be_written(store: Store, monkeypatch) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        store.write(record(metrics={"auc": float("nan")}))
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.write(record())
+    assert list(store.runs.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        json.dumps(record())[:-1].encode(),
+        b"null",
+        json.dumps(record(format=2)).encode(),
+        json.dumps(record(key="f" * 24)).encode(),
+        json.dumps(record(status="running")).encode(),
+        json.dumps({name: value for name, value in record().items() if name != "provenance"}).encode(),
+        b"\x80\x81",
+    ],
+)
+def test_what_is_no_record_counts_as_none_and_is_set_aside(store: Store, content: bytes) -> None:
+    store.path(KEY).write_bytes(content)
+    assert store.read(KEY) is None
+    assert store.records() == []
+    assert store.damaged([KEY, "f" * 24]) == [KEY]
+    first = store.set_aside(KEY)
+    assert first is not None
+    assert first.read_bytes() == content
+    assert store.set_aside(KEY) is None
+    store.path(KEY).write_bytes(content)
+    assert store.set_aside(KEY) not in (None, first)
+    store.write(record())
+    assert store.set_aside(KEY) is None
+    assert store.damaged([KEY]) == []
+
+
+def test_hidden_and_foreign_files_are_no_records(store: Store) -> None:
+    store.write(record())
+    (store.runs / f".{KEY}.json.abc.tmp").write_text("{")
+    (store.runs / "notes.txt").write_text("mine")
+    assert store.keys() == {KEY}
+
+
+def test_a_claim_excludes_other_processes_and_ends_with_its_holder(store: Store) -> None:
+    holder = subprocess.Popen(
+        [
+            sys.executable, "-c",
+            "import sys, time; from skpml.experiments import Store\n"
+            f"with Store(sys.argv[1]).claim({KEY!r}) as claimed:\n"
+            "    print(claimed, flush=True); time.sleep(60)",
+            str(store.folder),
+        ],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "True\n"
+    rest = store.runs / f".{KEY}.json.abc.tmp"
+    rest.write_text("{")
+    with store.claim(KEY) as claimed:
+        assert not claimed
+    with store.claim("f" * 24) as claimed:
+        assert claimed
+    store.prepare()
+    assert rest.exists(), "its writer is alive"
+    holder.kill()
+    holder.communicate()
+    with store.claim(KEY) as claimed:
+        assert claimed
+        # Not even this process may claim it again meanwhile.
+        with Store(store.folder).claim(KEY) as second:
+            assert not second
+    store.prepare()
+    assert not rest.exists()
+
+
+def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
+    store = Store(tmp_path / "none")
+    assert (store.keys(), store.records(), store.damaged([KEY])) == (set(), [], [])
+    assert not store.folder.exists()
