@@ -59,6 +59,13 @@ class Deadly(Counting):
     def _fit(self, X, Y):
         os.kill(os.getpid(), signal.SIGKILL)
 
+class Threads(Counting):
+    def _fit(self, X, Y):
+        import warnings
+        from threadpoolctl import threadpool_info
+        warnings.warn(f"threads: {max(pool['num_threads'] for pool in threadpool_info())}", UserWarning)
+        return super()._fit(X, Y)
+
 class NoEstimator:
     pass
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench_helpers import BROKEN, Small, record_files, records
+from threadpoolctl import threadpool_limits
 
 from skpml.experiments import Store, expand, load_suite, run_plan
 from skpml.experiments.worker import Task, do_task
@@ -105,13 +106,16 @@ def test_data_that_cannot_be_read_fail_their_runs_only(small: Small) -> None:
 
 
 def test_jobs_change_nothing_and_use_one_thread_each(small: Small) -> None:
-    small.suite()
+    small.suite(extra='\n[[methods]]\nname = "own_methods:Threads"\n')
     alone, together = small.folder / "alone", small.folder / "together"
     plan = expand(load_suite(small.path))
-    run_plan(plan, alone)
-    run_plan(plan, together, jobs=2)
+    with threadpool_limits(2):
+        run_plan(plan, alone)
+        run_plan(plan, together, jobs=2)
     assert records(alone) == records(together)
     assert {record["provenance"]["threads"] for record in records(together).values()} == {1}
+    told = [record["warnings"] for record in records(alone).values() if "Threads" in record["run"]["method"]]
+    assert told == [["UserWarning: threads: 1"]] * 6
 
 
 def test_progress_says_unknown_first_and_ends_at_the_end(small: Small) -> None:
