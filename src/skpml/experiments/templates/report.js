@@ -1,0 +1,81 @@
+"use strict";
+(() => {
+  const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
+
+  // Sorting: the better side first, then the other, then the order of the suite. What has no value stays at the end.
+  const valueOf = (row, column) => {
+    const cell = row.cells[column];
+    if (!("value" in cell.dataset)) return cell.tagName === "TH" ? cell.textContent.trim() : null;
+    return cell.dataset.value === "" ? null : Number(cell.dataset.value);
+  };
+  const names = new Intl.Collator("en", { numeric: true });
+  const compare = (a, b) => (typeof a === "string" || typeof b === "string" ? names.compare(a, b) : a - b);
+
+  for (const table of all("table.sortable")) {
+    const body = table.tBodies[0];
+    const original = Array.from(body.rows);
+    const heads = all("thead tr:last-child th", table);
+    heads.forEach((head, column) => {
+      const first = head.dataset.first || "ascending";
+      const second = first === "ascending" ? "descending" : "ascending";
+      head.querySelector("button").addEventListener("click", () => {
+        const now = head.getAttribute("aria-sort");
+        const next = now === first ? second : now === second ? "none" : first;
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        let rows = original.slice();
+        if (next !== "none") {
+          head.setAttribute("aria-sort", next);
+          const sign = next === "ascending" ? 1 : -1;
+          const keyed = rows.map((row) => [valueOf(row, column), row]);
+          keyed.sort(([a], [b]) => (a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b)));
+          rows = keyed.map(([, row]) => row);
+        }
+        body.append(...rows);
+      });
+    });
+  }
+
+  // Filters only hide; marks, ranks and tests stay those of the whole suite.
+  const text = document.getElementById("filter-text");
+  const reset = document.getElementById("filter-reset");
+  const status = document.getElementById("filter-status");
+  const boxes = all(".choices input[type=checkbox]");
+  const apply = () => {
+    const needle = text.value.trim().toLowerCase();
+    const off = { method: new Set(), data: new Set() };
+    for (const box of boxes) if (!box.checked) off[box.dataset.kind].add(box.value);
+    for (const element of all("[data-method]"))
+      element.classList.toggle("hidden-method", off.method.has(element.dataset.method));
+    for (const element of all("[data-configuration]"))
+      element.classList.toggle("hidden-data", off.data.has(element.dataset.configuration));
+    let shown = 0, rows = 0;
+    for (const row of all("table.sortable tbody tr")) {
+      row.classList.toggle("hidden-text", needle !== "" && !row.cells[0].textContent.toLowerCase().includes(needle));
+      rows += 1;
+      if (!/hidden-/.test(row.className)) shown += 1;
+    }
+    for (const cell of all("thead .group th[colspan]")) cell.hidden = off.method.has("published");
+    const active = needle !== "" || off.method.size > 0 || off.data.size > 0;
+    reset.hidden = !active;
+    status.textContent = active ? `${shown} of ${rows} rows shown; ranks and marks are those of all` : "";
+  };
+  text.addEventListener("input", apply);
+  for (const box of boxes) box.addEventListener("change", apply);
+  reset.addEventListener("click", () => {
+    text.value = "";
+    for (const box of boxes) box.checked = true;
+    apply();
+    text.focus();
+  });
+  const menus = all(".tools details");
+  document.addEventListener("click", (event) => {
+    for (const menu of menus) if (!menu.contains(event.target)) menu.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const menu of menus) if (menu.open) { menu.open = false; menu.querySelector("summary").focus(); }
+  });
+  document.querySelector(".tools").hidden = false;
+  // A browser that reloads a page may keep what was typed.
+  apply();
+})();

@@ -1,0 +1,187 @@
+"""CSV, LaTeX and Markdown: every figure is there, every name is shown as it is written, and LaTeX would compile."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+
+import pytest
+from report_helpers import CONFIGURATIONS, make_failure, make_records, make_suite
+
+from skpml.experiments.formats import latex_text, markdown_text, number, p_value
+from skpml.experiments.tables import (
+    Results,
+    collect,
+    metric_table,
+    rank_methods,
+    ranks_csv,
+    ranks_latex,
+    ranks_markdown,
+    sweeps_csv,
+    table_csv,
+    table_latex,
+    table_markdown,
+)
+
+METRIC = "average_precision"
+NASTY = r"50% of $x_i$ & {#1} ~^\ <b>|*`[a](b)"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    suite = make_suite(folds=2, methods=_methods(), configurations=list(CONFIGURATIONS[1:8]))
+    records = [r for r in make_records(suite) if r["run"]["configuration"] != "birds-4"]
+    lost = ("pml-ni", "emotions-3", 1)
+    records = [
+        r for r in records if (r["run"]["method"], r["run"]["configuration"], r["run"]["fold"]) != lost
+    ]
+    records.append(make_failure(suite, "pml-ni", "emotions-3", 1, "no"))
+    return collect(suite, records, absent={"birds-4": "not on this disk: C:\\data_sets\\100%"})
+
+
+def _methods() -> list[dict[str, str]]:
+    return [
+        {"name": "pml-ma"},
+        {"name": "pml-ni"},
+        {"name": "pamb", "label": NASTY},
+        {"name": "ridge", "label": "floor", "role": "floor"},
+    ]
+
+
+def check_latex(text: str) -> None:
+    """What a compiler would trip over: braces, environments, columns, characters with a meaning."""
+    text = re.sub(r"(?m)(?<!\\)%.*$", "", text)
+    bare = text.replace(r"\\", "\n").replace(r"\{", "").replace(r"\}", "")
+    depth = 0
+    for character in bare:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        assert depth >= 0
+    assert depth == 0
+    opened = []
+    for kind, name in re.findall(r"\\(begin|end)\{([a-z*]+)\}", bare):
+        if kind == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert opened == []
+    assert len(re.findall(r"(?<!\\)\$", bare)) % 2 == 0
+    words = re.sub(r"\\(label|begin|end|cmidrule\(lr\)|usepackage)\{[^}]*\}", "", bare)
+    outside = re.sub(r"(?<!\\)\$[^$]*(?<!\\)\$", "", words)
+    assert not re.search(r"(?<!\\)[#_^~]", outside)
+    assert set(re.findall(r"\\([a-zA-Z]+)", bare)) <= {
+        "begin", "end", "centering", "footnotesize", "scriptsize", "setlength", "tabcolsep", "caption", "label",
+        "toprule", "midrule", "bottomrule", "cmidrule", "multicolumn", "textbf", "underline", "pm", "uparrow",
+        "downarrow", "resizebox", "linewidth", "textbackslash", "textasciitilde", "textasciicircum", "textless",
+        "textgreater", "textbar",
+    }  # fmt: skip
+    found = re.search(r"\\begin\{tabular\}\{(l?r*)\}(.*)\\end\{tabular\}", text, flags=re.DOTALL)
+    assert found
+    columns, body = found.groups()
+    body = re.sub(r"\\(toprule|midrule|bottomrule|cmidrule\(lr\)\{[\d-]+\})", "", body)
+    rows = [row for row in re.split(r"\\\\\s*\n", body) if row.strip()]
+    for row in rows:
+        spans = sum(int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", row))
+        assert len(re.findall(r"(?<!\\)&", row)) + 1 + spans == len(columns), row
+
+
+@pytest.mark.parametrize("with_published", [False, True])
+def test_latex_would_compile(results: Results, with_published: bool) -> None:
+    table = metric_table(results, METRIC, with_published=with_published)
+    text = table_latex(table, rank_methods(results, METRIC), suite="my_suite 1")
+    check_latex(text)
+    assert ("published, not measured here" in text) == with_published
+    assert (r"\resizebox" in text) == with_published
+    assert r"\label{tab:my-suite-1-average-precision}" in text
+    check_latex(ranks_latex([rank_methods(results, METRIC), rank_methods(results, "one_error")], suite="s"))
+
+
+def test_the_check_of_latex_can_fail() -> None:
+    good = "\\begin{tabular}{lr}\na & b \\\\\n\\end{tabular}"
+    check_latex(good)
+    for bad in ("a & b_c", "a & {b", "a", "a & b & c", "a & \\undefined", "a & $b"):
+        with pytest.raises(AssertionError):
+            check_latex(good.replace("a & b", bad))
+
+
+def test_every_character_with_a_meaning_in_latex_is_printed_instead() -> None:
+    assert latex_text("a_b & 50%\n#1") == r"a\_b \& 50\% \#1"
+    assert latex_text("\\{}") == r"\textbackslash{}\{\}"
+    assert latex_text("~^<>|$") == (
+        r"\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\$"
+    )
+
+
+def test_latex_marks_the_best_and_tells_what_is_missing(results: Results) -> None:
+    table = metric_table(results, METRIC)
+    ranking = rank_methods(results, METRIC)
+    text = table_latex(table, ranking)
+    best = next(e for e in table.rows["image-2"] if e.mark == "best")
+    second = next(e for e in table.rows["image-2"] if e.mark == "second")
+    line = next(line for line in text.splitlines() if line.startswith("image-2"))
+    assert rf"\textbf{{{best.mean:.3f}}} {{\scriptsize$\pm$\,{best.std:.3f}}}" in line
+    assert rf"\underline{{{second.mean:.3f}}}" in line
+    assert next(line for line in text.splitlines() if line.startswith("birds-4")).count("--") == 4
+    assert "$^{1/2}$" in next(line for line in text.splitlines() if line.startswith("emotions-3"))
+    assert f"Average rank (N = {ranking.n})" in text
+    assert "birds-4 (absent: not on this disk: C:\\textbackslash{}data\\_sets\\textbackslash{}100\\%)" in text
+    assert "emotions-3 (incomplete: pml-ni)" in text
+
+
+def test_csv_holds_every_figure_to_the_last_digit(results: Results) -> None:
+    table = metric_table(results, METRIC, with_published=True)
+    header, *rows = csv.reader(io.StringIO(table_csv(table)))
+    assert len(set(header)) == len(header)
+    assert [row[0] for row in rows] == list(results.suite.configurations)
+    place = header.index(f"{NASTY} mean")
+    for row, entry in zip(rows, table.column(NASTY), strict=True):
+        assert row[place] == ("" if math.isnan(entry.mean) else repr(entry.mean))
+    assert rows[0][header.index("pml-ni runs")] == "1"
+    assert rows[0][header.index("pml-ni (published, not measured here) mean")] == "0.777"
+    ranks = list(csv.reader(io.StringIO(ranks_csv([rank_methods(results, METRIC)]))))
+    assert ranks[-1] == ["N", "5"]
+    assert float(ranks[1][1]) == rank_methods(results, METRIC).average_ranks["pml-ma"]
+
+
+def test_markdown_has_the_same_columns_in_every_row(results: Results) -> None:
+    table = metric_table(results, METRIC, with_published=True)
+    text = table_markdown(table, rank_methods(results, METRIC))
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 7 + 1
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 2}
+    assert "<b>" not in text
+    assert "– (absent)" in text
+    assert "(1/2)" in text
+    assert re.search(r"\*\*0\.\d{3} ± 0\.\d{3}\*\*", text)
+    assert re.search(r"<ins>0\.\d{3} ± 0\.\d{3}</ins>", text)
+    assert markdown_text("a|b_c\n<d>") == r"a\|b\_c &lt;d&gt;"
+    assert "N | 5 |" in ranks_markdown([rank_methods(results, METRIC)])
+
+
+def test_notes_say_how_parameters_were_chosen(results: Results) -> None:
+    tuned = [
+        {"name": "pml-ma", "tuning": {"selector": selector, "grid": {"gamma": [0.1, 1.0]}}, "label": selector}
+        for selector in ("label-free", "oracle")
+    ]
+    suite = make_suite(methods=[*tuned, {"name": "pml-ni"}], folds=2, control="oracle")
+    text = table_markdown(metric_table(collect(suite, make_records(suite)), METRIC))
+    assert "Tuned without true labels (label-free): label-free" in text
+    assert "tuned with the true labels of inner folds (oracle): oracle" in text
+    assert "(fixed): pml-ni." in text
+
+
+def test_sweeps_are_exported_point_by_point() -> None:
+    methods = [{"name": "pml-ma", "sweep": {"lam": [0.1, 1.0]}}]
+    suite = make_suite(kind="sensitivity", methods=methods, configurations=["birds-3"], folds=2)
+    rows = list(csv.reader(io.StringIO(sweeps_csv(collect(suite, []), METRIC))))
+    assert rows[1:] == [["pml-ma", "lam", v, "birds-3", "", "", "0"] for v in ("0.1", "1.0")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1236, "0.124"), (-0.5, "−0.500"), (-0.0001, "0.000"), (math.nan, "–"), (math.inf, "∞")],
+)
+def test_numbers_for_people(value: float, text: str) -> None:
+    assert number(value, 3) == text
+    assert p_value(0.00001) == "< 0.0001"

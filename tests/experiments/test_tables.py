@@ -1,0 +1,372 @@
+"""Tables of results: sums by hand, what is missing stays missing, and the paper's own ranks come out."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+from report_helpers import CONFIGURATIONS, METHODS, make_failure, make_record, make_records, make_suite
+
+from skpml.experiments.protocol import Suite
+from skpml.experiments.tables import (
+    collect,
+    compare_methods,
+    costs,
+    metric_table,
+    noise_gap,
+    rank_methods,
+    ranks_csv,
+    table_csv,
+)
+from skpml.published import published_results
+
+METRIC = "average_precision"
+
+
+def small_suite(**changed: Any) -> Suite:
+    """Three methods, a floor and a ceiling on four configurations, two folds."""
+    methods = [
+        {"name": "pml-ma"},
+        {"name": "pml-ni"},
+        {"name": "pamb"},
+        {"name": "ridge", "label": "floor", "role": "floor"},
+        {"name": "ridge", "label": "ceiling", "role": "ceiling"},
+    ]
+    content = {"configurations": list(CONFIGURATIONS[1:5]), "folds": 2, "methods": methods}
+    return make_suite(**{**content, **changed})
+
+
+def with_values(
+    suite: Suite, values: dict[str, dict[str, float]], metric: str = METRIC
+) -> list[dict[str, Any]]:
+    """Records in which every fold of a method on a configuration has the same value."""
+    return [
+        make_record(suite, label, configuration, fold, metrics={metric: value})
+        for label, row in values.items()
+        for configuration, value in row.items()
+        for fold in range(suite.folds)
+    ]
+
+
+def without(records: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
+    return [r for r in records if any(r["run"][name] != value for name, value in wanted.items())]
+
+
+def test_mean_and_sample_standard_deviation_over_folds_and_seeds() -> None:
+    suite = small_suite(seeds=[0, 7])
+    records = make_records(suite)
+    table = metric_table(collect(suite, records), METRIC)
+    values = [
+        r["metrics"][METRIC]
+        for r in records
+        if r["run"]["method"] == "pml-ni" and r["run"]["configuration"] == "emotions-3"
+    ]
+    entry = table.column("pml-ni")[0]
+    assert len(values) == entry.n == entry.expected == 4
+    assert entry.mean == pytest.approx(statistics.mean(values), abs=1e-15)
+    assert entry.std == pytest.approx(statistics.stdev(values), abs=1e-15)
+    assert entry.state == "done"
+
+
+def test_the_order_of_the_records_and_their_times_do_not_matter() -> None:
+    suite = small_suite()
+    records = make_records(suite)
+    shuffled = copy.deepcopy(records)
+    random.Random(3).shuffle(shuffled)
+    for record in shuffled:
+        record["fit_seconds"] *= 3
+        record["provenance"]["started"] = "2031-01-01"
+    results = [collect(suite, held) for held in (records, shuffled)]
+    texts = [table_csv(metric_table(r, METRIC)) + ranks_csv([rank_methods(r, METRIC)]) for r in results]
+    assert texts[0] == texts[1]
+
+
+def test_floor_and_ceiling_share_a_name_and_are_told_apart_by_what_they_learn_from() -> None:
+    suite = small_suite()
+    results = collect(suite, make_records(suite))
+    assert {r["run"]["trained_on"] for r in results.cells["floor", "emotions-3"].records} == {"candidates"}
+    assert {r["run"]["trained_on"] for r in results.cells["ceiling", "emotions-3"].records} == {"truth"}
+
+
+def test_records_of_other_settings_are_counted_and_left_out() -> None:
+    suite = small_suite()
+    own = make_records(suite)
+    others = [
+        make_record(suite, "pml-ni", "emotions-3", 0, parameters={"max_iter": 3}, metrics={METRIC: 0.0}),
+        make_record(small_suite(folds=5), "pml-ni", "emotions-3", 0, key="f5", metrics={METRIC: 0.0}),
+        make_record(suite, "pml-ni", "emotions-3", 0, seed=9, key="s9", metrics={METRIC: 0.0}),
+        make_record(make_suite(), "pml-ma", "emotions-3", 0, key="tuned", metrics={METRIC: 0.0}),
+    ]
+    results = collect(suite, own + others)
+    assert results.n_records == len(own) + 4
+    assert results.n_other == 4
+    assert metric_table(results, METRIC) == metric_table(collect(suite, own), METRIC)
+
+
+def test_one_and_one_point_zero_are_the_same_parameter() -> None:
+    suite = small_suite(methods=[{"name": "pml-ma", "parameters": {"gamma": 1}}, {"name": "pml-ni"}])
+    records = make_records(suite)
+    for record in records:
+        if record["run"]["method"] == "pml-ma":
+            record["run"]["parameters"] = {"gamma": 1.0}
+    assert collect(suite, records).n_other == 0
+
+
+def test_parameters_by_data_and_only_some_folds() -> None:
+    methods = [{"name": "pml-ma", "by_data": {"emotions": {"gamma": 10.0}, "emotions-4": {"lam": 2.0}}}]
+    suite = small_suite(methods=methods, folds=5, only_folds=[1, 3])
+    record = {fold: make_record(suite, "pml-ma", "emotions-4", fold) for fold in range(5)}
+    assert record[0]["run"]["parameters"] == {"gamma": 10.0, "lam": 2.0}
+    cell = collect(suite, record.values()).cells["pml-ma", "emotions-4"]
+    assert [r["run"]["fold"] for r in cell.records] == [1, 3]
+    assert cell.state == "done"
+
+
+def test_of_two_records_of_one_fold_the_finished_one_counts_and_then_the_one_with_a_history() -> None:
+    suite = small_suite()
+    records = make_records(suite)
+    again = make_failure(suite, "pml-ma", "emotions-3", 0, "x") | {"key": "000"}
+    told = make_record(suite, "pml-ma", "emotions-3", 0, key="zzz", history={"objective": [2.0, 1.0]})
+    cell = collect(suite, [*records, again, told]).cells["pml-ma", "emotions-3"]
+    assert (len(cell.records), len(cell.failures)) == (2, 0)
+    assert cell.records[0]["history"] == {"objective": [2.0, 1.0]}
+
+
+def test_two_contents_of_a_data_file_are_never_mixed() -> None:
+    suite = small_suite(configurations=["mine.csv"], methods=[{"name": "pml-ma"}])
+    old, new = {"file_sha256": "aa"}, {"file_sha256": "bb"}
+    records = []
+    for fold, data in ((0, old), (1, new), (0, new)):
+        record = make_record(suite, "pml-ma", "mine.csv", fold, key=f"{fold}{data}")
+        record["run"]["data"] = data
+        records.append(record)
+    assert len(collect(suite, records, data={"mine.csv": new}).cells["pml-ma", "mine.csv"].records) == 2
+    assert len(collect(suite, records, data={"mine.csv": old}).cells["pml-ma", "mine.csv"].records) == 1
+    with pytest.raises(ValueError, match=r"2 different contents of mine\.csv"):
+        collect(suite, records)
+
+
+def test_marks_of_best_and_second_with_ties_as_printed() -> None:
+    suite = small_suite(configurations=["emotions-3", "emotions-4", "birds-3", "birds-4"])
+    values = {
+        "pml-ma": {"emotions-3": 0.9001, "emotions-4": 0.5, "birds-3": 0.7, "birds-4": 0.3},
+        "pml-ni": {"emotions-3": 0.9004, "emotions-4": 0.5, "birds-3": 0.8, "birds-4": 0.2},
+        "pamb": {"emotions-3": 0.8, "emotions-4": 0.5, "birds-3": 0.7, "birds-4": 0.1},
+        "floor": {"emotions-3": 0.99, "birds-4": 0.99},
+        "ceiling": {"emotions-3": 1.0},
+    }
+    results = collect(suite, with_values(suite, values))
+    rows = metric_table(results, METRIC).rows
+    marks = {name: [entry.mark for entry in row] for name, row in rows.items()}
+    assert marks["emotions-3"] == ["best", "best", "second", "", ""]
+    assert marks["emotions-4"] == ["best", "best", "best", "", ""]
+    assert marks["birds-3"] == ["second", "best", "second", "", ""]
+    losses = collect(suite, with_values(suite, values, "hamming_loss"))
+    assert [e.mark for e in metric_table(losses, "hamming_loss").rows["birds-4"]][:3] == [
+        "",
+        "second",
+        "best",
+    ]
+
+
+def test_ranks_are_over_whole_results_only_and_the_others_are_named() -> None:
+    suite = small_suite()
+    records = make_records(suite)
+    records = without(records, method="pamb", configuration="emotions-3", fold=1)
+    records = without(records, method="pml-ni", configuration="emotions-4")
+    records += [make_failure(suite, "pml-ni", "emotions-4", fold, "no memory") for fold in range(2)]
+    records = [r for r in records if r["run"]["configuration"] != "birds-3"]
+    results = collect(suite, records, absent={"birds-3": "no file", "unheard-of": "x"})
+    ranking = rank_methods(results, METRIC)
+    assert ranking.configurations == ("birds-4",)
+    assert ranking.n == 1
+    assert ranking.left_out == {
+        "emotions-3": "incomplete: pamb",
+        "emotions-4": "failed: pml-ni",
+        "birds-3": "absent: no file",
+    }
+    assert sorted(ranking.average_ranks.values()) == [1, 2, 3]
+    assert ranking.friedman is None
+    assert ranking.wilcoxon == []
+    states = {name: [e.state for e in row] for name, row in metric_table(results, METRIC).rows.items()}
+    assert states["emotions-3"] == ["done", "done", "incomplete", "done", "done"]
+    assert states["emotions-4"][1] == "failed"
+    assert set(states["birds-3"]) == {"absent"}
+
+
+def test_data_that_are_absent_here_but_have_results_are_not_absent() -> None:
+    suite = small_suite()
+    results = collect(suite, make_records(suite), absent={"emotions-3": "no file"})
+    assert results.absent == {}
+    assert rank_methods(results, METRIC).n == 4
+
+
+def test_a_method_without_any_result_is_named_and_does_not_take_the_others_down() -> None:
+    suite = small_suite()
+    records = [r for r in make_records(suite) if r["run"]["method"] != "pamb"]
+    ranking = rank_methods(collect(suite, records), METRIC)
+    assert ranking.methods_left_out == {"pamb": "not run"}
+    assert (ranking.n, list(ranking.average_ranks)) == (4, ["pml-ma", "pml-ni"])
+
+
+def test_a_metric_without_a_value_in_some_run_has_none_in_the_table() -> None:
+    suite = small_suite()
+    records = make_records(suite)
+    for value, record in zip((None, math.nan), records, strict=False):
+        record["metrics"] = {**record["metrics"], "macro_auc": value}
+    results = collect(suite, records)
+    entry = metric_table(results, "macro_auc").column("pml-ma")[0]
+    assert (entry.state, entry.shown) == ("undefined", False)
+    assert rank_methods(results, "macro_auc").left_out == {"emotions-3": "undefined: pml-ma"}
+    assert rank_methods(results, METRIC).n == 4
+
+
+def test_the_papers_ranks_and_statistics_come_out_of_records_with_its_figures() -> None:
+    printed = [r for r in published_results() if r.metric == METRIC]
+    configurations = list(dict.fromkeys(r.configuration for r in printed))
+    suite = make_suite(
+        configurations=configurations, folds=2, metrics=[METRIC], methods=[{"name": name} for name in METHODS]
+    )
+    values: dict[str, dict[str, float]] = {}
+    for result in printed:
+        values.setdefault(result.method, {})[result.configuration] = result.mean
+    ranking = rank_methods(collect(suite, with_values(suite, values)), METRIC)
+    assert ranking.n == 30
+    assert ranking.average_ranks["pml-ma"] == pytest.approx(1.1, abs=1e-12)
+    assert ranking.friedman is not None
+    assert ranking.friedman.f_statistic == pytest.approx(128.4977, abs=5e-5)
+    assert ranking.nemenyi is not None
+    assert ranking.nemenyi.critical_difference == pytest.approx(
+        2.1934, abs=2e-4
+    )  # printed with a rounded quantile
+    # The same ranks again, now out of the printed columns.
+    asked = rank_methods(collect(suite, with_values(suite, values)), METRIC, rank_published=True)
+    assert len(asked.average_ranks) == 18
+    own, copied = (asked.average_ranks[f"pml-ma{end}"] for end in ("", " (published, not measured here)"))
+    assert own == copied
+
+
+def test_published_results_are_columns_of_their_own_and_are_not_ranked_unasked() -> None:
+    suite = make_suite()
+    results = collect(suite, make_records(suite))
+    table = metric_table(results, METRIC, with_published=True)
+    added = [column for column in table.columns if column.role == "published"]
+    assert [column.label for column in added] == list(METHODS)
+    assert all("not measured here" in column.name for column in added)
+    entry = table.column("pml-ni", "published")[list(table.rows).index("emotions-3")]
+    assert (entry.mean, entry.state, entry.mark) == (0.777, "published", "")
+    plain = metric_table(results, METRIC)
+    assert [row[: len(plain.columns)] for row in table.rows.values()] == list(plain.rows.values())
+    assert set(rank_methods(results, METRIC).average_ranks) == set(METHODS)
+
+
+def test_the_noise_gap_by_hand_and_where_it_has_no_value() -> None:
+    suite = small_suite()
+    values = {
+        "pml-ma": {"emotions-3": 0.75, "emotions-4": 0.7, "birds-3": 0.5, "birds-4": 0.4},
+        "pml-ni": {"emotions-3": 0.65, "emotions-4": 0.6, "birds-4": 0.6},
+        "floor": {"emotions-3": 0.70, "emotions-4": 0.6, "birds-3": 0.5, "birds-4": 0.5},
+        "ceiling": {"emotions-3": 0.90, "emotions-4": 0.601, "birds-3": 0.8, "birds-4": 0.4},
+    }
+    gap = noise_gap(collect(suite, with_values(suite, values)))
+    assert gap is not None
+    assert (gap.floor, gap.ceiling) == ("floor", "ceiling")
+    assert gap.shares["emotions-3"] == pytest.approx({"pml-ma": 0.25, "pml-ni": -0.25})
+    assert gap.shares["birds-3"] == pytest.approx({"pml-ma": 0.0})
+    assert set(gap.undefined) == {"emotions-4", "birds-4"}
+    assert "not above the floor (0.6000) by 0.002" in gap.undefined["emotions-4"]
+    assert gap.summary("pml-ma") == pytest.approx((0.125, 0.125, 2))
+    assert gap.summary("pamb")[2] == 0
+    assert noise_gap(collect(small_suite(methods=[{"name": "pml-ma"}]), [])) is None
+
+
+def test_the_noise_gap_is_the_same_for_a_loss_and_its_opposite() -> None:
+    suite = small_suite()
+    values = {
+        "pml-ma": dict.fromkeys(suite.configurations, 0.75),
+        "floor": dict.fromkeys(suite.configurations, 0.70),
+        "ceiling": dict.fromkeys(suite.configurations, 0.90),
+    }
+    mirrored = {label: {name: 1 - value for name, value in row.items()} for label, row in values.items()}
+    gain = noise_gap(collect(suite, with_values(suite, values)))
+    loss = noise_gap(collect(suite, with_values(suite, mirrored, "one_error")), "one_error")
+    assert gain is not None
+    assert loss is not None
+    for name in suite.configurations:
+        assert loss.shares[name] == pytest.approx(gain.shares[name])
+
+
+def test_time_and_memory_are_medians_and_ratios_are_paired() -> None:
+    suite = small_suite(folds=3, configurations=["emotions-3", "birds-3"])
+    seconds = {
+        ("pml-ma", "emotions-3"): (1, 2, 30), ("pml-ma", "birds-3"): (10, 10, 10),
+        ("pml-ni", "emotions-3"): (4, 4, 4),
+    }  # fmt: skip
+    records = [
+        make_record(suite, label, name, fold, fit_seconds=value, peak_memory_mb=100 * value)
+        for (label, name), values in seconds.items()
+        for fold, value in enumerate(values)
+    ]
+    found = {cost.label: cost for cost in costs(collect(suite, records))}
+    assert list(found) == ["pml-ma", "pml-ni"]
+    assert (found["pml-ma"].fit_seconds, found["pml-ma"].fit_ratio, found["pml-ma"].n) == (6, 1, 2)
+    # 4 seconds against 2 on the one configuration that both have.
+    assert (found["pml-ni"].fit_ratio, found["pml-ni"].n_ratio, found["pml-ni"].memory_mb) == (2, 1, 400)
+
+
+def test_two_methods_head_to_head() -> None:
+    suite = small_suite()
+    values = {
+        "pml-ma": {"emotions-3": 0.75, "emotions-4": 0.7, "birds-3": 0.5},
+        "pml-ni": {"emotions-3": 0.65, "emotions-4": 0.7, "birds-3": 0.6, "birds-4": 0.6},
+    }
+    results = collect(suite, with_values(suite, values))
+    pair = compare_methods(results, "pml-ma", "pml-ni", METRIC)
+    assert (pair.counts.wins, pair.counts.ties, pair.counts.losses) == (1, 1, 1)
+    assert pair.left_out == {"birds-4": "no whole result: pml-ma"}
+    assert pair.test is not None
+    assert pair.test.effect_size == 0
+    # By a loss the signs turn round.
+    losses = collect(suite, with_values(suite, values | {"pml-ma": {"emotions-3": 0.1}}, "one_error"))
+    one = compare_methods(losses, "pml-ma", "pml-ni", "one_error")
+    assert (one.counts.wins, one.counts.losses, one.test) == (1, 0, None)
+    published = compare_methods(results, "pml-ni", "published:pml-ni", METRIC)
+    assert published.values["emotions-3"] == (pytest.approx(0.65), 0.777)
+    for pair_of_names, words in (
+        (("pml-ma", "pml-ma"), "itself"),
+        (("pml-ma", "nobody"), "no method 'nobody'"),
+        (("pml-ma", "published:nobody"), "no published result of 'nobody'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            compare_methods(results, *pair_of_names, METRIC)
+
+
+def test_sweeps_share_runs_and_have_cells_of_their_own() -> None:
+    methods = [
+        {"name": "pml-ma", "parameters": {"lam": 1.0}, "sweep": {"lam": [0.1, 1.0], "gamma": [0.5, 2.0]}}
+    ]
+    suite = small_suite(kind="sensitivity", methods=methods, configurations=["birds-3"])
+    records = [
+        make_record(suite, "pml-ma", "birds-3", fold, parameters=parameters, metrics={METRIC: value})
+        for fold in range(2)
+        for value, parameters in enumerate(({"lam": 0.1}, {"lam": 1.0}, {"gamma": 0.5}, {"gamma": 2.0}))
+    ]
+    results = collect(suite, records)
+    assert results.cells == {}
+    means = {
+        (parameter, value): float(np.mean(cells["birds-3"].values(METRIC)))
+        for (_, parameter), points in results.sweeps.items()
+        for value, cells in points
+    }
+    assert means == {("lam", 0.1): 0, ("lam", 1.0): 1, ("gamma", 0.5): 2, ("gamma", 2.0): 3}
+
+
+def test_an_unknown_metric_is_refused_by_name() -> None:
+    suite = small_suite()
+    with pytest.raises(ValueError, match="unknown metric 'precison'"):
+        metric_table(collect(suite, []), "precison")
