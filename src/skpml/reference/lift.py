@@ -176,14 +176,15 @@ def linear_machine(
 
     def curvature(w: NDArray[np.float64]) -> NDArray[np.float64]:
         active = signed[signed @ w < 1]
-        return np.diag(penalty) + 2 * C * active.T @ active
+        # Where no row is active nothing bends along the intercept, and the solver divides by the curvature.
+        return np.diag(np.maximum(penalty, 1e-8)) + 2 * C * active.T @ active
 
     found = minimize(
         loss_and_slope,
         np.zeros(signed.shape[1]),
         jac=True,
         hess=curvature,
-        method="trust-exact",
+        method="dogleg",
         options={"gtol": 1e-10 * C * len(signed)},
     )
     return found.x[:-1], float(found.x[-1])
