@@ -11,6 +11,7 @@ from bench_helpers import Small, problem
 
 from skpml.datasets import write_npz
 from skpml.experiments import Run, SuiteError, expand, load_suite
+from skpml.experiments.protocol import parse_suite
 
 SUITE = """name = "{name}"
 configurations = ["digits-6", "nowhere-3"]
@@ -59,6 +60,16 @@ def test_groups_are_the_folds(plan) -> None:
     assert len(groups) == 6
     assert all(len({run.group for run in group}) == 1 for group in groups)
     assert [run for group in groups for run in group] == plan.runs
+
+
+def test_small_data_come_first(tmp_path: Path) -> None:
+    for name in ("yeastbp", "emotions", "mine"):
+        (tmp_path / f"{name}.npz").touch()
+    text = 'name = "d"\nconfigurations = ["yeastbp", "emotions-3", "mine-2"]\nfolds = 2\n[[methods]]\nname = "ridge"\n'
+    plan = expand(parse_suite(text, source="d"), data_home=tmp_path)
+    assert [run.configuration for run in plan.runs[::2]] == ["yeastbp", "emotions-3", "mine-2"]
+    order = [group[0].configuration for group in plan.groups()]
+    assert order == ["mine-2", "mine-2", "emotions-3", "emotions-3", "yeastbp", "yeastbp"]
 
 
 def test_absent_data_are_named_and_have_no_runs(plan) -> None:
@@ -129,8 +140,6 @@ def test_only_some_folds_and_no_folds_of_a_decomposition() -> None:
     convergence = expand(load_suite("convergence"), data_home="/nowhere")
     assert len(convergence.absent) == 9
     text = 'name = "d"\nkind = "decomposition"\nconfigurations = ["digits-5"]\n[[methods]]\nname = "low-rank-sparse"\n'
-    from skpml.experiments.protocol import parse_suite
-
     (run,) = expand(parse_suite(text, source="d")).runs
     assert (run.folds, run.fold, run.kind) == (0, None, "decomposition")
     folds = text.replace("decomposition", "comparison").replace("low-rank-sparse", "ridge")

@@ -12,7 +12,10 @@ import click
 from rich.markup import escape
 
 from skpml.cli.base import Group
+from skpml.cli.bench_options import data_option, folder_option
+from skpml.cli.bench_report import compare, export, report
 from skpml.cli.console import notes, say, show_table, show_warning
+from skpml.cli.outputs import whole
 
 if TYPE_CHECKING:
     from skpml.experiments.runner import Outcome, Progress
@@ -21,14 +24,6 @@ if TYPE_CHECKING:
 SOME_FAILED = 3
 _FAILURES_SHOWN = 10
 
-data_option = click.option(
-    "--data", "data_home", metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of the data sets.  [default: that of 'skpml data list']",
-)  # fmt: skip
-folder_option = click.option(
-    "--folder", metavar="RESULTS", type=click.Path(path_type=Path, file_okay=False), default=Path("bench"),
-    show_default=True, help="Folder of the results, one file a run.",
-)  # fmt: skip
 _CONFIGURATION = click.option(
     "-c", "--configuration", "configurations", metavar="NAME", multiple=True,
     help="Only this configuration of the suite; repeat it.",
@@ -51,6 +46,7 @@ def bench() -> None:
       skpml bench run quick
       skpml bench run paper --data FOLDER --jobs 2
       skpml bench status paper
+      skpml bench report paper -o paper.html --with-published
     """
 
 
@@ -71,6 +67,7 @@ def bench() -> None:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Do at most N runs.")
 @_CONFIGURATION
 @_METHOD
+@click.option("--no-report", is_flag=True, help="Write no report at the end.")
 @click.option("--dry-run", is_flag=True, help="Only list what there is to do, with the time expected.")
 @click.pass_context
 def run(
@@ -85,9 +82,10 @@ def run(
     limit: int | None,
     configurations: tuple[str, ...],
     methods: tuple[str, ...],
+    no_report: bool,
     dry_run: bool,
 ) -> None:
-    """Do the runs of a suite that have no result yet.
+    """Do the runs of a suite that have no result yet, then write the report SUITE.html into the folder of the results.
 
     Stop it at any time, even by killing it: the same command goes on where it was. Several may work on one folder.
     Leaves with 3 where runs failed.
@@ -99,7 +97,8 @@ def run(
       skpml bench run paper --data FOLDER --jobs 2
       skpml bench run mine.toml -m pml-ma -c emotions-3
     """
-    plan = _plan(suite, data_home, configurations, methods)
+    whole_plan = _plan(suite, data_home)
+    plan = whole_plan.only(configurations=configurations, methods=methods)
     if dry_run:
         _show_plan(plan, folder, jobs, retry_failed)
         return
@@ -117,6 +116,8 @@ def run(
         show_warning("what was done is kept; the same command goes on from there")
         raise
     _show_outcome(plan, outcome, folder)
+    if not no_report:
+        _write_report(whole_plan, folder)
     if outcome.failed:
         ctx.exit(SOME_FAILED)
 
@@ -141,7 +142,7 @@ def status(
     Example:
       skpml bench status paper --data FOLDER
     """
-    plan = _plan(suite, data_home, configurations, methods)
+    plan = _plan(suite, data_home).only(configurations=configurations, methods=methods)
     _show_plan(plan, folder, 1, False)
     from skpml.experiments.store import Store
 
@@ -154,12 +155,33 @@ def status(
     _show_failures([record for record in store.records(keys) if record["status"] == "failed"], folder)
 
 
-def _plan(suite: str, data_home: Path | None, configurations: Any, methods: Any) -> Plan:
+def _plan(suite: str, data_home: Path | None) -> Plan:
     try:
         from skpml.experiments import expand, load_suite
     except ModuleNotFoundError as error:
         raise ImportError(f'skpml bench needs {error.name}: pip install "scikit-pml[bench]"') from error
-    return expand(load_suite(suite), data_home=data_home).only(configurations=configurations, methods=methods)
+    return expand(load_suite(suite), data_home=data_home)
+
+
+def _write_report(plan: Plan, folder: Path) -> None:
+    """The page of the whole suite, even where only a part of it was run: what is missing is named there."""
+    from skpml.experiments.report import is_report, render_report
+    from skpml.experiments.store import Store
+    from skpml.experiments.tables import collect
+
+    store = Store(folder)
+    target = folder / f"{Path(plan.suite.name).name}.html"
+    if target.exists() and not is_report(target):
+        show_warning(f"{target} is no report and was left alone; 'skpml bench report' writes one elsewhere")
+        return
+    keys = {run.key for run in plan.runs}
+    if not any(record["status"] == "done" for record in store.records(keys & store.keys())):
+        return
+    data = {run.configuration: run.data for run in plan.runs}
+    page = render_report(collect(plan.suite, store.records(), absent=plan.absent, data=data))
+    with whole(target) as (temporary,):
+        temporary.write_text(page, encoding="utf-8")
+    say(f"Wrote {target}.")
 
 
 def _warn_of_absent(plan: Plan) -> None:
@@ -275,3 +297,7 @@ def _progress(name: str) -> Iterator[Callable[[Progress], None]]:
             bar.update(task, completed=progress.done, total=progress.total, to_go=to_go)
 
         yield update
+
+
+for _command in (report, compare, export):
+    bench.add_command(_command)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from skpml.datasets import load_dataset
+from skpml.datasets import REGISTRY, load_dataset
 from skpml.datasets.digits import DIGITS
 from skpml.datasets.folder import present_files
 from skpml.experiments.consistency import dataset_of, is_data_file
@@ -120,15 +120,18 @@ class Plan:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Every run once, in the order in which they are done: fold by fold, so that early results cover all methods."""
+        """Every run once, in the order of the suite."""
         return list(dict.fromkeys(entry.run for entry in self.entries))
 
     def groups(self) -> list[list[Run]]:
-        """The runs of each data set, seed and fold, which share work."""
+        """The runs of each configuration, seed and fold, which share work; those on small data first.
+
+        So most of a comparison is there early, and what takes hours comes last.
+        """
         found: dict[Any, list[Run]] = {}
         for run in self.runs:
             found.setdefault(run.group, []).append(run)
-        return list(found.values())
+        return sorted(found.values(), key=lambda runs: _size(runs[0].configuration))
 
     def only(self, *, configurations: Sequence[str] = (), methods: Sequence[str] = ()) -> Plan:
         """The part of the plan with these configurations and labels; none given means all.
@@ -194,6 +197,14 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
     ]
     home = None if data_home is None else Path(data_home).expanduser().resolve()
     return Plan(suite, entries, absent, home)
+
+
+def _size(configuration: str) -> int:
+    """Cells of features times labels, of data sets that are known without opening them; others count as small."""
+    facts = REGISTRY.get(dataset_of(configuration))
+    if facts is None or facts.n_rows is None:
+        return 0
+    return facts.n_rows * (facts.n_features or 1) * (facts.n_labels or 1)
 
 
 def data_file(configuration: str, folder: Path | None) -> Path:

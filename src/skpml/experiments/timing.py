@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +45,7 @@ class Timing:
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._methods: dict[str, str] = {}
         for record in records:
             self.add(record)
 
@@ -52,45 +53,43 @@ class Timing:
         """Take note of a finished run; one that failed says nothing about time."""
         if record["status"] == "done":
             run = record["run"]
-            self._seconds[_method(run), run["configuration"]].append(seconds_of(record))
+            method = _method(run["method"], run["tuning"], run["trained_on"])
+            self._seconds[method, run["configuration"]].append(seconds_of(record))
 
     def expected(self, run: Run) -> float | None:
         """Seconds that a run will take, or None where its method has not been measured."""
-        method = _method(run.content)
-        if own := self._seconds.get((method, run.configuration)):
-            return sum(own) / len(own)
-        typical = self._typical(method)
-        if typical is None:
-            return None
-        ratios = [
-            math.log(max(sum(found) / len(found), 1e-6)) - usual
-            for (other, configuration), found in self._seconds.items()
-            if configuration == run.configuration and (usual := self._typical(other)) is not None
-        ]
-        return math.exp(typical + (sum(ratios) / len(ratios) if ratios else 0.0))
+        estimate = self.estimate([run])
+        return None if estimate.unknown else estimate.seconds
 
     def estimate(self, runs: Iterable[Run]) -> Estimate:
         """Time for runs, one after the other."""
-        cells: dict[tuple[str, str], list[Run]] = defaultdict(list)
+        counts: Counter[tuple[str, str]] = Counter()
         for run in runs:
-            cells[_method(run.content), run.configuration].append(run)
+            # Asked twice a second about thousands of runs.
+            if run.key not in self._methods:
+                self._methods[run.key] = _method(run.method, run.tuning, run.trained_on)
+            counts[self._methods[run.key], run.configuration] += 1
+        logs = {cell: math.log(max(sum(found) / len(found), 1e-6)) for cell, found in self._seconds.items()}
+        # Each configuration counts once, whatever the number of its runs.
+        typical = _means((method, value) for (method, _), value in logs.items())
+        longer = _means((place, value - typical[method]) for (method, place), value in logs.items())
         seconds, unknown = 0.0, 0
-        for found in cells.values():
-            expected = self.expected(found[0])
-            if expected is None:
-                unknown += len(found)
+        for (method, place), count in counts.items():
+            if (method, place) in self._seconds:
+                found = self._seconds[method, place]
+                seconds += count * sum(found) / len(found)
+            elif method in typical:
+                seconds += count * math.exp(typical[method] + longer.get(place, 0.0))
             else:
-                seconds += expected * len(found)
+                unknown += count
         return Estimate(seconds, unknown)
 
-    def _typical(self, method: str) -> float | None:
-        """Mean of the logarithms of a method's mean times, each configuration counting once."""
-        logs = [
-            math.log(max(sum(found) / len(found), 1e-6))
-            for (name, _), found in self._seconds.items()
-            if name == method
-        ]
-        return sum(logs) / len(logs) if logs else None
+
+def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for name, value in pairs:
+        values[name].append(value)
+    return {name: sum(found) / len(found) for name, found in values.items()}
 
 
 def seconds_of(record: Mapping[str, Any]) -> float:
@@ -106,6 +105,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{seconds / 3600:.1f} h"
 
 
-def _method(run: Mapping[str, Any]) -> str:
+def _method(name: str, tuning: Any, trained_on: str) -> str:
     """What decides the time of a run besides its data. Values of parameters hardly do; the size of a grid does."""
-    return json.dumps([run["method"], run["tuning"], run["trained_on"]], sort_keys=True)
+    return json.dumps([name, tuning, trained_on], sort_keys=True)

@@ -1,0 +1,170 @@
+"""``skpml bench run`` and ``status``: what people see of an experiment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from skpml.experiments import Store
+
+from .conftest import Run
+
+SUITE = """name = "mine"
+configurations = ["digits-5", "nowhere-3"]
+folds = 2
+[[methods]]
+name = "linear-ridge"
+[[methods]]
+name = "linear-ridge"
+label = "ceiling"
+role = "ceiling"
+"""
+
+
+@pytest.fixture
+def suite(folder: Path) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(SUITE)
+    return path
+
+
+def lines(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_a_suite_is_run_reported_and_then_done(run: Run, suite: Path, folder: Path) -> None:
+    first = run("bench", "run", suite, "--folder", "out")
+    assert first.exit_code == 0, first.output
+    assert first.stdout.startswith("mine: 4 runs done in ")
+    assert f"Wrote {Path('out') / 'mine.html'}." in first.stdout
+    assert "nowhere-3 is left out: there is no data set 'nowhere'" in first.stderr
+    assert "1 of 2 configurations are absent" in first.stderr
+    assert "digits-5" in (folder / "out" / "mine.html").read_text(encoding="utf-8")
+    second = run("bench", "run", suite, "--folder", "out", "--no-report")
+    assert (
+        second.stdout.startswith("mine: 0 runs done in 0 s, 4 there already.")
+        or "0 runs done" in second.stdout
+    )
+    assert "Wrote" not in second.stdout
+
+
+def test_a_page_that_is_no_report_is_left_alone(run: Run, suite: Path, folder: Path) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "mine.html").write_text("my notes")
+    result = run("bench", "run", suite, "--folder", "out")
+    assert result.exit_code == 0
+    assert "is no report and was left alone" in result.stderr
+    assert (folder / "out" / "mine.html").read_text() == "my notes"
+
+
+def test_a_dry_run_does_nothing_and_knows_times_only_once_measured(
+    run: Run, suite: Path, folder: Path
+) -> None:
+    dry = run("bench", "run", suite, "--folder", "out", "--dry-run")
+    assert dry.exit_code == 0
+    assert not (folder / "out").exists()
+    assert ["digits-5", "linear-ridge", "2", "0", "0", "2", "unknown"] in lines(dry.stdout)
+    assert ["nowhere-3", "absent", "0"] in lines(dry.stdout)
+    assert "0 of 4 runs are done, 4 are to do; time to go with one process: unknown." in dry.stdout
+    run("bench", "run", suite, "--folder", "out", "--limit", "3")
+    assert len(Store(folder / "out").records()) == 3
+    dry = run("bench", "run", suite, "--folder", "out", "--dry-run", "--jobs", "2")
+    assert ["digits-5", "linear-ridge", "2", "2", "0", "0"] in lines(dry.stdout)
+    assert "3 of 4 runs are done, 1 are to do; time to go with 2 processes: about 1 s." in dry.stdout
+
+
+def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path) -> None:
+    suite.write_text(SUITE + "parameters = { gamma = -1.0 }\n")
+    result = run("bench", "run", suite, "--folder", "out")
+    assert result.exit_code == 3
+    for told in (result, run("bench", "status", suite, "--folder", "out")):
+        assert "2 runs failed" in told.stderr
+        assert "linear-ridge: ValueError: gamma must be" in told.stderr
+        assert "(digits-5, seed 0, fold 1 and 1 more; " in told.stderr
+    store = Store(folder / "out")
+    good = next(record["key"] for record in store.records() if record["status"] == "done")
+    store.path(good).write_text("{")
+    status = run("bench", "status", suite, "--folder", "out")
+    assert status.exit_code == 0
+    assert "1 files cannot be read and will be done again" in status.stderr
+    assert ["digits-5", "linear-ridge", "2", "1", "0", "1", "about", "1", "s"] in lines(status.stdout)
+    again = run("bench", "run", suite, "--folder", "out")
+    assert "1 runs done" in again.stdout
+    assert "a file could not be read; its run was done again" in again.stderr
+
+
+def test_a_part_of_a_suite(run: Run, suite: Path, folder: Path) -> None:
+    result = run("bench", "run", suite, "--folder", "out", "-m", "ceiling", "-c", "digits-5")
+    assert "2 runs done" in result.stdout
+    assert {record["run"]["trained_on"] for record in Store(folder / "out").records()} == {"truth"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["papr"], "there is no suite 'papr': did you mean 'paper'"),
+        (["absent.toml"], "there is no file absent.toml"),
+        (["mine.toml", "-m", "x"], "the suite mine has no method 'x'; it has linear-ridge, ceiling"),
+        (["mine.toml", "--data", "nothing"], "Directory 'nothing' does not exist"),
+        (["mine.toml", "--jobs", "0"], "'-j' / '--jobs'"),
+        (["wrong.toml"], "wrong.toml, line 3: fold: unknown key; did you mean 'folds'?"),
+        (["quick", "--folder", "mine.toml"], "mine.toml"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_sentence(
+    refused: Callable[..., str], suite: Path, folder: Path, arguments: list[str], message: str
+) -> None:
+    (folder / "wrong.toml").write_text(SUITE.replace("folds", "fold"))
+    assert message in refused("bench", "run", *arguments)
+    if "--jobs" not in arguments:
+        assert message in refused("bench", "status", *arguments)
+
+
+def test_a_new_users_own_data_and_method(run: Run, folder: Path, photos: Path) -> None:
+    """A CSV file with tags, a method in a module beside the suite: nothing else is needed."""
+    (folder / "my_method.py").write_text(
+        "from skpml.reference import CandidateRidge\n\nclass Mine(CandidateRidge):\n    pass\n"
+    )
+    (folder / "photos.toml").write_text(
+        'name = "photos"\nconfigurations = ["photos.csv"]\nfolds = 3\n'
+        'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+        '[[methods]]\nname = "my_method:Mine"\nlabel = "mine"\n[[methods]]\nname = "pml-ni"\n'
+    )
+    result = run("bench", "run", "photos.toml", "--folder", "out")
+    assert result.exit_code == 0, result.output
+    assert "6 runs done" in result.stdout
+    assert "mine" in (folder / "out" / "photos.html").read_text(encoding="utf-8")
+
+
+def test_without_its_packages_the_command_says_what_to_install(folder: Path) -> None:
+    program = (
+        "import sys; sys.modules['pydantic'] = None\n"
+        "from skpml.cli.app import app\nsys.argv = ['skpml', 'bench', 'run', 'quick']\napp()"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2
+    assert result.stderr == 'error: skpml bench needs pydantic: pip install "scikit-pml[bench]"\n'
+
+
+def test_importing_the_library_imports_none_of_them() -> None:
+    program = (
+        "import sys, skpml, skpml.cli.app\n"
+        "print([name for name in ('pydantic', 'filelock', 'dask', 'distributed', 'scikit_posthocs') "
+        "if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "[]\n"
+
+
+def test_the_quick_suite_is_quick(run: Run, folder: Path) -> None:
+    start = time.monotonic()
+    result = run("bench", "run", "quick", "--folder", "out")
+    assert result.exit_code == 0, result.output
+    assert time.monotonic() - start < 120
+    assert "54 runs done" in result.stdout
+    assert (folder / "out" / "quick.html").exists()
