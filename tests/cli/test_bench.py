@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import skpml.cli.bench_display
+from skpml.datasets import PartialDataset, load_dataset, write_npz
 from skpml.experiments import Store
 
 from .conftest import Run
@@ -96,6 +98,26 @@ def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path
     again = run("bench", "run", suite, "--folder", "out")
     assert "1 runs done" in again.stdout
     assert "a file could not be read; its run was done again" in again.stderr
+
+
+def test_data_that_changed_under_their_name_are_told(run: Run, suite: Path, folder: Path) -> None:
+    digits = load_dataset("digits-5")
+    (folder / "data").mkdir()
+    write_npz(
+        PartialDataset(digits.X[:300], digits.truth[:300], digits.truth[:300]), folder / "data" / "digits.npz"
+    )
+    run("bench", "run", suite, "--folder", "out", "--limit", "1")
+    result = run("bench", "run", suite, "--folder", "out", "--data", "data")
+    assert result.exit_code == 0
+    for told in (result, run("bench", "status", suite, "--folder", "out")):
+        assert "the results on digits-5 come from different data of that name" in told.stderr
+
+
+def test_a_log_gets_a_line_now_and_then(run: Run, suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skpml.cli.bench_display, "_SECONDS_BETWEEN_LINES", 0.0)
+    result = run("bench", "run", suite, "--folder", "out")
+    assert "mine: 0 of 4 runs, to go: unknown" in result.stderr
+    assert "mine: 4 of 4 runs, to go: nothing" in result.stderr
 
 
 def test_a_part_of_a_suite(run: Run, suite: Path, folder: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,32 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_done_again(small: 
     found = do_task(Task(tuple(plan.runs[:1]), store.folder, None, small.folder, None, True))
     assert [done.outcome for done in found] == ["present"]
     assert not small.fits()
+
+
+@pytest.mark.parametrize("finishes", [True, False])
+def test_what_another_process_is_at_work_on_is_waited_for(small: Small, finishes: bool) -> None:
+    """It comes to an end, or its holder goes away without a result: either way nothing is missing in the end."""
+    plan = plan_of(small, count=2, folds=2, data=1)
+    run_plan(plan, small.folder / "other")
+    store, key = Store(small.results), plan.runs[0].key
+    store.prepare()
+    held = threading.Event()
+
+    def hold() -> None:
+        with store.claim(key):
+            held.set()
+            time.sleep(1.5)
+            if finishes:
+                store.write(Store(small.folder / "other").read(key))
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    outcome = run_plan(plan, small.results)
+    other.join()
+    assert records(small.results) == records(small.folder / "other")
+    assert (len(outcome.executed), outcome.elsewhere) == ((3, 1) if finishes else (4, 0))
+    assert outcome.seconds > 1
 
 
 def test_damaged_files_are_set_aside_and_their_runs_done_again(small: Small) -> None:

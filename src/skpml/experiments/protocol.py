@@ -14,7 +14,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
-from skpml.experiments.consistency import DENOISING, contradictions, dataset_of
+from skpml.experiments.consistency import DENOISING, contradictions
+from skpml.experiments.consistency import dataset_of as dataset_of
 from skpml.experiments.toml_lines import line_of
 
 PAPER_METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")

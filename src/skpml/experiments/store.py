@@ -122,6 +122,17 @@ class Store:
             lock.release()
 
 
+def mixed_data(records: Iterable[dict[str, Any]]) -> list[str]:
+    """Configurations whose results come from different data under one name: a file was replaced between runs."""
+    seen: dict[tuple[str, int], set[str]] = {}
+    for record in records:
+        checksum = record["provenance"].get("data_checksum")
+        if record["status"] == "done" and checksum is not None:
+            run = record["run"]
+            seen.setdefault((run["configuration"], run["seed"]), set()).add(checksum)
+    return sorted({configuration for (configuration, _), checksums in seen.items() if len(checksums) > 1})
+
+
 def _is_record(content: Any, key: str) -> bool:
     return (
         isinstance(content, dict)
