@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
+import types
 from pathlib import Path
 
 import pytest
 from bench_helpers import BROKEN, Small, record_files, records
 from threadpoolctl import threadpool_limits
 
-from skpml.experiments import Store, expand, load_suite, run_plan
+from skpml.experiments import Store, expand, load_suite, run_plan, runner
 from skpml.experiments.worker import Task, do_task
 
 
@@ -68,6 +69,17 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_done_again(small: 
     found = do_task(Task(tuple(plan.runs[:1]), store.folder, None, small.folder, None, True))
     assert [done.outcome for done in found] == ["present"]
     assert not small.fits()
+
+
+def test_a_group_is_left_to_whoever_began_it_and_later_shared(small: Small) -> None:
+    plan = plan_of(small, folds=2, data=1)
+    store, runs = Store(small.results), tuple(plan.groups()[0])
+    store.prepare()
+    with store.claim(runs[0].key):
+        for yields, outcomes in ((True, ["busy"] * 3), (False, ["busy", "done", "done"])):
+            found = do_task(Task(runs, store.folder, None, small.folder, None, yields))
+            assert [done.outcome for done in found] == outcomes
+    assert sum(small.fits().values()) == 2
 
 
 @pytest.mark.parametrize("finishes", [True, False])
@@ -155,6 +167,18 @@ def test_progress_says_unknown_first_and_ends_at_the_end(small: Small) -> None:
     assert [step.done for step in seen] == sorted(step.done for step in seen)
     middle = next(step for step in seen if 3 < step.done < 15)
     assert 0 < middle.remaining.seconds < 10
+
+
+def test_a_standstill_does_not_look_like_the_end(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier runs were quick, and now nothing comes to an end: the rest will not take a second."""
+    plan = plan_of(small)
+    run_plan(plan, small.results, limit=6)
+    now = 1000.0
+    monkeypatch.setattr(runner, "time", types.SimpleNamespace(monotonic=lambda: now))
+    watch = runner._Watch(plan, Store(small.results), [plan.runs[6:]], None, 2)
+    assert watch.look().remaining.seconds < 5
+    now += 600
+    assert watch.look().remaining.seconds > 600
 
 
 def test_a_method_that_cannot_be_imported_is_told_before_any_work(small: Small) -> None:

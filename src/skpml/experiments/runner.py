@@ -285,13 +285,17 @@ class _Watch:
             self._spent += seconds_of(record)
             self._finished += 1
         alone = self._timing.estimate(self._waiting.values())
-        return Progress(
-            self._total, self._done, self._failed, Estimate(alone.seconds / self._pace(), alone.unknown)
-        )
+        remaining = Estimate(alone.seconds / self._pace(alone), alone.unknown)
+        return Progress(self._total, self._done, self._failed, remaining)
 
-    def _pace(self) -> float:
+    def _pace(self, alone: Estimate) -> float:
         """Seconds of work done in a second: the number of jobs less all that slows them, measured."""
         elapsed = time.monotonic() - self._start
-        if self._finished < _RUNS_TO_MEASURE or elapsed < _SECONDS_TO_MEASURE:
+        if elapsed < _SECONDS_TO_MEASURE:
             return float(self._jobs)
-        return max(self._spent / elapsed, 1e-3)
+        if self._finished >= _RUNS_TO_MEASURE:
+            return max(self._spent / elapsed, 1e-3)
+        # Hardly anything is finished after all this time: what is under way may be nearly done, but no more than that.
+        known = len(self._waiting) - alone.unknown
+        under_way = self._jobs * alone.seconds / known if known else 0.0
+        return min(max((self._spent + under_way) / elapsed, 1e-3), float(self._jobs))
