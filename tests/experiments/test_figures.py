@@ -104,8 +104,9 @@ def test_bars_join_exactly_those_that_the_test_does_not_tell_apart() -> None:
 
 def test_the_diagram_is_the_same_in_every_process() -> None:
     pages = set()
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
     for seed in ("1", "2"):
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
         run = subprocess.run(
             [sys.executable, "-c", _DIAGRAM],
             env=environment,
@@ -147,7 +148,12 @@ def test_sensitivity_has_a_figure_a_parameter_with_one_range_for_all() -> None:
     suite = sensitivity_suite()
     records = [
         make_record(
-            suite, "pml-ma", name, fold, parameters={parameter: value}, metrics={METRIC: 0.5 + 0.1 * place}
+            suite,
+            "pml-ma",
+            name,
+            fold,
+            parameters={parameter: value},
+            metrics={METRIC: 0.5 + (0.1 if parameter == "lam" else 0.01) * place},
         )
         for parameter, values in suite.methods[0].sweep.items()
         for place, value in enumerate(values)
@@ -215,3 +221,8 @@ def test_decomposition_is_drawn_over_noise_levels_for_both_methods() -> None:
         shown = texts(drawing.svg)
         assert [text for text in shown if text.isdecimal()] == ["5", "9", "11"]
         assert {"low-rank-orthogonal", "low-rank-sparse", "candidates a row"} <= set(shown)
+        # From the lowest level to the highest, whatever order the suite has them in.
+        line = re.search(r'd="((?:[ML] [\d.]+ [\d.]+ \n){3})"[^>]*stroke: var\(--accent\)', drawing.svg)
+        assert line
+        places = [float(x) for x in re.findall(r"[ML] ([\d.]+)", line[1])]
+        assert places == sorted(set(places))

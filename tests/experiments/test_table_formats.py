@@ -7,11 +7,15 @@ import io
 import math
 import re
 
+import numpy as np
 import pytest
 from report_helpers import CONFIGURATIONS, make_failure, make_records, make_suite
 
-from skpml.experiments.formats import latex_text, markdown_text, number, p_value
+from skpml.experiments.formats import latex_text, markdown_text
+from skpml.experiments.protocol import Suite
 from skpml.experiments.tables import (
+    MetricTable,
+    Ranking,
     Results,
     collect,
     metric_table,
@@ -24,6 +28,8 @@ from skpml.experiments.tables import (
     table_latex,
     table_markdown,
 )
+from skpml.experiments.wording import friedman_p, number, p_value
+from skpml.stats import friedman
 
 METRIC = "average_precision"
 NASTY = r"50% of $x_i$ & {#1} ~^\ <b>|*`[a](b)"
@@ -185,3 +191,30 @@ def test_sweeps_are_exported_point_by_point() -> None:
 def test_numbers_for_people(value: float, text: str) -> None:
     assert number(value, 3) == text
     assert p_value(0.00001) == "< 0.0001"
+
+
+def test_where_all_configurations_agree_the_p_value_is_that_of_the_coincidence() -> None:
+    # Three configurations, three methods, always the same order: 1 in (3!)² by chance, not 0 as F's own tail would say.
+    table = np.tile([0.3, 0.2, 0.1], (3, 1))
+    test = friedman(table, methods=["a", "b", "c"])
+    assert test.p_value == 0
+    assert friedman_p(test) == pytest.approx(1 / 36)
+    mixed = friedman([[0.3, 0.2, 0.1], [0.3, 0.1, 0.2]], methods=["a", "b", "c"])
+    assert friedman_p(mixed) == mixed.p_value
+
+
+def test_notes_warn_of_configurations_of_one_data_set_and_of_few(results: Results) -> None:
+    # emotions-4, birds-3, image-2, image-4 and scene-3 are whole.
+    text = table_markdown(metric_table(results, METRIC), rank_methods(results, METRIC))
+    assert "The 5 configurations come from 4 data sets." in text
+    assert "With N = 5, Wilcoxon's two-sided p cannot fall below 0.0625." in text
+    suite = make_suite(
+        folds=2, configurations=["emotions-3", "birds-3"], methods=[{"name": "pml-ma"}, {"name": "pamb"}]
+    )
+    plain = table_markdown(*_table_and_ranking(suite))
+    assert "come from" not in plain
+
+
+def _table_and_ranking(suite: Suite) -> tuple[MetricTable, Ranking]:
+    held = collect(suite, make_records(suite))
+    return metric_table(held, METRIC), rank_methods(held, METRIC)

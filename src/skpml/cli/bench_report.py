@@ -254,8 +254,8 @@ def _show(found: list[PairComparison]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from skpml.experiments.formats import number, p_value
     from skpml.experiments.results import metric_title
+    from skpml.experiments.wording import number, p_value
 
     one, other = found[0].one, found[0].other
     arrows = {pair.metric: "↑" if pair.greater_is_better else "↓" for pair in found}

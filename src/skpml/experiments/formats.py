@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from skpml.experiments.metric_tables import PUBLISHED, Column, Entry, MetricTable, entry_of
+from skpml.experiments.metric_tables import PUBLISHED, Entry, MetricTable, entry_of
 from skpml.experiments.ranking import Ranking
 from skpml.experiments.results import Results, metric_title
+from skpml.experiments.wording import friedman_p, joint_notes, number, p_value, table_notes
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -46,77 +47,6 @@ def latex_text(text: str) -> str:
 def markdown_text(text: str) -> str:
     """Any text as Markdown that prints it, in one cell of a table."""
     return "".join(_MARKDOWN.get(character, character) for character in " ".join(text.split()))
-
-
-def number(value: float, digits: int) -> str:
-    """A number for people: a dash where there is none, a proper minus, never "-0.000"."""
-    if not math.isfinite(value):
-        return "∞" if value == math.inf else "–"
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
-
-
-def p_value(value: float) -> str:
-    """A p-value for people."""
-    return "< 0.0001" if value < 0.0001 else number(value, 4)
-
-
-def table_notes(table: MetricTable, ranking: Ranking | None) -> list[str]:
-    """What a reader must know of a table of results, in sentences."""
-    better = "higher" if table.greater_is_better else "lower"
-    notes = [
-        f"Mean ± sample standard deviation over folds and seeds; {better} is better.",
-        f"The best and the second best method of a row are marked, as printed to {table.digits} decimals; "
-        "equal figures share a mark.",
-        tuning_note(table.columns),
-    ]
-    aside = [
-        f"{column.label} ({column.role})" for column in table.columns if column.role in ("floor", "ceiling")
-    ]
-    if aside:
-        notes.append(f"Neither marked nor ranked: {', '.join(aside)}.")
-    if any(column.role == "published" for column in table.columns):
-        notes.append(f"Columns of published results were {PUBLISHED.replace(',', ' and')}.")
-    entries = [entry for row in table.rows.values() for entry in row]
-    if any(entry.state == "incomplete" for entry in entries):
-        notes.append(
-            "A fraction after a result tells how many of its runs are finished; such results are not ranked."
-        )
-    if ranking is not None:
-        notes += ranking_notes(ranking)
-    return notes
-
-
-def tuning_note(columns: Iterable[Column]) -> str:
-    """Which selector tuned what."""
-    words = {
-        "label-free": "tuned without true labels (label-free)",
-        "oracle": "tuned with the true labels of inner folds (oracle)",
-        "fixed": "parameters as the suite gives them (fixed)",
-    }
-    groups: dict[str, list[str]] = {}
-    for column in columns:
-        if column.tuning:
-            groups.setdefault(column.tuning, []).append(column.label)
-    parts = [f"{words.get(tuning, tuning)}: {', '.join(labels)}" for tuning, labels in groups.items()]
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def ranking_notes(ranking: Ranking) -> list[str]:
-    """Over what the ranks are, and what they leave out."""
-    notes = []
-    if ranking.average_ranks:
-        notes.append(
-            f"Average ranks over N = {ranking.n} configurations on which every ranked method has a whole result."
-        )
-    if ranking.methods_left_out:
-        listed = "; ".join(f"{name} ({why})" for name, why in ranking.methods_left_out.items())
-        notes.append(f"Not ranked, for want of a whole result on any configuration: {listed}.")
-    if ranking.left_out:
-        listed = "; ".join(f"{name} ({why})" for name, why in ranking.left_out.items())
-        notes.append(f"Left out of the ranks: {listed}.")
-    return notes
 
 
 def table_csv(table: MetricTable) -> str:
@@ -234,7 +164,7 @@ def ranks_rows(rankings: Sequence[Ranking]) -> tuple[list[str], list[list[str]],
     foot = [
         ["N", *(str(ranking.n) for ranking in rankings), ""],
         ["F_F", *("–" if test is None else number(test.f_statistic, 2) for test in tests), ""],
-        ["p (Friedman)", *("–" if test is None else p_value(test.p_value) for test in tests), ""],
+        ["p (Friedman)", *("–" if test is None else p_value(friedman_p(test)) for test in tests), ""],
         [
             "CD (Nemenyi)",
             *("–" if r.nemenyi is None else number(r.nemenyi.critical_difference, 2) for r in rankings),
@@ -258,7 +188,7 @@ def ranks_latex(rankings: Sequence[Ranking], *, suite: str = "") -> str:
     """Average ranks for ``booktabs``."""
     header, body, foot = ranks_rows(rankings)
     label = f"tab:{_slug(suite)}-ranks".replace(":-", ":")
-    caption = "Average ranks; 1 is best. " + " ".join(_all_notes(rankings))
+    caption = "Average ranks; 1 is best. " + " ".join(joint_notes(rankings))
     cells = [[[latex_text(cell) for cell in row] for row in rows] for rows in ([header], body, foot)]
     return latex_table(cells[0][0], cells[1], cells[2], latex_text(caption), label)
 
@@ -267,7 +197,7 @@ def ranks_markdown(rankings: Sequence[Ranking]) -> str:
     """Average ranks as Markdown."""
     header, body, foot = ranks_rows(rankings)
     cells = [[markdown_text(cell) for cell in row] for row in (header, *body, *foot)]
-    notes = markdown_text(" ".join(_all_notes(rankings)))
+    notes = markdown_text(" ".join(joint_notes(rankings)))
     return f"### Average ranks\n\n{markdown_table(cells[0], cells[1:])}\n1 is best. {notes}\n"
 
 
@@ -290,18 +220,6 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     writer.writerow(header)
     writer.writerows(rows)
     return buffer.getvalue()
-
-
-def _all_notes(rankings: Sequence[Ranking]) -> list[str]:
-    """The notes of all rankings; what is the same for several metrics is said once."""
-    notes: Mapping[str, list[str]] = {}
-    for ranking in rankings:
-        for note in ranking_notes(ranking):
-            notes = {**notes, note: [*notes.get(note, []), metric_title(ranking.metric)]}
-    return [
-        note if len(titles) == len(rankings) else f"{', '.join(titles)}: {note}"
-        for note, titles in notes.items()
-    ]
 
 
 def _rank_row(

@@ -12,7 +12,6 @@ from typing import Any
 
 from skpml.experiments import figures
 from skpml.experiments.figures import Drawing
-from skpml.experiments.formats import number, p_value, ranking_notes, table_notes
 from skpml.experiments.metric_tables import metric_table, tuning_of
 from skpml.experiments.page_tables import (
     PageTable,
@@ -28,6 +27,7 @@ from skpml.experiments.provenance import chosen_values, gather_provenance
 from skpml.experiments.ranking import Ranking, rank_methods
 from skpml.experiments.results import Results, metric_title
 from skpml.experiments.summaries import SMALLEST_GAP, costs, noise_gap
+from skpml.experiments.wording import friedman_p, joint_notes, number, p_value, table_notes
 
 __all__ = ["is_report", "render_report"]
 
@@ -118,7 +118,7 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
         results=results,
         provenance=gather_provenance(results),
         ranks=ranks_page_table(rankings) if ranked else None,
-        rank_notes=_rank_notes(rankings),
+        rank_notes=joint_notes(rankings),
         parts=[_part(results, ranking, with_published) for ranking in rankings]
         if has_cells or results.sweeps
         else [],
@@ -177,9 +177,9 @@ def _verdict(ranking: Ranking) -> str:
     if not test.significant:
         return (
             f"Friedman's test finds no difference among the {test.n_methods} methods ({f_statistic}, "
-            f"{_p(test.p_value)}, N = {test.n_datasets}): what the ranks and the diagram show may be chance."
+            f"{_p(friedman_p(test))}, N = {test.n_datasets}): what the ranks and the diagram show may be chance."
         )
-    text = f"The methods differ (Friedman, {f_statistic}, {_p(test.p_value)}, N = {test.n_datasets})."
+    text = f"The methods differ (Friedman, {f_statistic}, {_p(friedman_p(test))}, N = {test.n_datasets})."
     control, ranks = ranking.control, found.average_ranks
     if control not in ranks:
         return text
@@ -213,18 +213,6 @@ def _p(value: float) -> str:
 
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _rank_notes(rankings: list[Ranking]) -> list[str]:
-    """What the ranks of all metrics leave out; said once where it is the same."""
-    notes: dict[str, list[str]] = {}
-    for ranking in rankings:
-        for note in ranking_notes(ranking):
-            notes.setdefault(note, []).append(metric_title(ranking.metric))
-    return [
-        note if len(titles) == len(rankings) else f"{', '.join(titles)}: {note}"
-        for note, titles in notes.items()
-    ]
 
 
 def _method_facts(results: Results) -> list[_MethodFacts]:

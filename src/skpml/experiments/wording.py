@@ -1,0 +1,120 @@
+"""Numbers and sentences for people: what a reader of a table must know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from skpml.experiments.consistency import dataset_of
+from skpml.experiments.metric_tables import PUBLISHED, Column, MetricTable
+from skpml.experiments.ranking import Ranking
+from skpml.experiments.results import metric_title
+from skpml.stats import FriedmanResult
+
+
+def number(value: float, digits: int) -> str:
+    """A number for people: a dash where there is none, a proper minus, never "-0.000"."""
+    if not math.isfinite(value):
+        return "∞" if value == math.inf else "–"
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def p_value(value: float) -> str:
+    """A p-value for people."""
+    return "< 0.0001" if value < 0.0001 else number(value, 4)
+
+
+def friedman_p(test: FriedmanResult) -> float:
+    """The p-value of Friedman's test; exact where F has no end, since F's own distribution then says nothing.
+
+    F is infinite only if all N configurations put the k methods in one order without ties. By chance they do so in one
+    of ``(k!)^(N−1)`` cases.
+    """
+    if math.isfinite(test.f_statistic):
+        return test.p_value
+    return math.exp((1 - test.n_datasets) * math.lgamma(test.n_methods + 1))
+
+
+def table_notes(table: MetricTable, ranking: Ranking | None) -> list[str]:
+    """What a reader must know of a table of results, in sentences."""
+    better = "higher" if table.greater_is_better else "lower"
+    notes = [
+        f"Mean ± sample standard deviation over folds and seeds; {better} is better.",
+        f"The best and the second best method of a row are marked, as printed to {table.digits} decimals; "
+        "equal figures share a mark.",
+        tuning_note(table.columns),
+    ]
+    aside = [
+        f"{column.label} ({column.role})" for column in table.columns if column.role in ("floor", "ceiling")
+    ]
+    if aside:
+        notes.append(f"Neither marked nor ranked: {', '.join(aside)}.")
+    if any(column.role == "published" for column in table.columns):
+        notes.append(f"Columns of published results were {PUBLISHED.replace(',', ' and')}.")
+    entries = [entry for row in table.rows.values() for entry in row]
+    if any(entry.state == "incomplete" for entry in entries):
+        notes.append(
+            "A fraction after a result tells how many of its runs are finished; such results are not ranked."
+        )
+    if ranking is not None:
+        notes += ranking_notes(ranking)
+    return notes
+
+
+def tuning_note(columns: Iterable[Column]) -> str:
+    """Which selector tuned what."""
+    words = {
+        "label-free": "tuned without true labels (label-free)",
+        "oracle": "tuned with the true labels of inner folds (oracle)",
+        "fixed": "parameters as the suite gives them (fixed)",
+    }
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        if column.tuning:
+            groups.setdefault(column.tuning, []).append(column.label)
+    parts = [f"{words.get(tuning, tuning)}: {', '.join(labels)}" for tuning, labels in groups.items()]
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def ranking_notes(ranking: Ranking) -> list[str]:
+    """Over what the ranks are, and what they leave out."""
+    notes = []
+    if ranking.average_ranks:
+        notes.append(
+            f"Average ranks over N = {ranking.n} configurations on which every ranked method has a whole result."
+        )
+    n_datasets = len({dataset_of(name) for name in ranking.configurations})
+    if ranking.average_ranks and n_datasets < ranking.n:
+        notes.append(
+            f"The {ranking.n} configurations come from {n_datasets} data set{'s' if n_datasets > 1 else ''}. Tests take "
+            "configurations for independent; those of one data set are not, so p-values promise more than there is."
+        )
+    if ranking.wilcoxon and ranking.n < 6:
+        notes.append(
+            f"With N = {ranking.n}, Wilcoxon's two-sided p cannot fall below {2 ** (1 - ranking.n):g}."
+        )
+    elif ranking.friedman and ranking.n <= 10:
+        notes.append(
+            "Friedman's and Nemenyi's tests are approximations, meant for more than 10 configurations."
+        )
+    if ranking.methods_left_out:
+        listed = "; ".join(f"{name} ({why})" for name, why in ranking.methods_left_out.items())
+        notes.append(f"Not ranked, for want of a whole result on any configuration: {listed}.")
+    if ranking.left_out:
+        listed = "; ".join(f"{name} ({why})" for name, why in ranking.left_out.items())
+        notes.append(f"Left out of the ranks: {listed}.")
+    return notes
+
+
+def joint_notes(rankings: Sequence[Ranking]) -> list[str]:
+    """The notes of all rankings; what is the same for several metrics is said once."""
+    notes: dict[str, list[str]] = {}
+    for ranking in rankings:
+        for note in ranking_notes(ranking):
+            notes.setdefault(note, []).append(metric_title(ranking.metric))
+    return [
+        note if len(titles) == len(rankings) else f"{', '.join(titles)}: {note}"
+        for note, titles in notes.items()
+    ]
