@@ -2,7 +2,8 @@
 
     python benchmarks/gaps.py             # writes results/gaps.md
 
-Same folds, same noise; the defaults are those of results/baselines.csv. These are looks at test folds: none of the settings below became a default. Needs the data sets.
+Same folds, same noise; the defaults are those of results/baselines.csv. These are looks at test folds: none of the settings
+below became a default. Needs the data sets.
 """
 
 from __future__ import annotations
