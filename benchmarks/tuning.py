@@ -81,8 +81,11 @@ def measure(X: np.ndarray, candidates: np.ndarray, values: list[float]) -> dict:
         iterations += [point.n_iter for point in group]
         grid_seconds = grid_seconds + clock.read()
         fits.append(fit()[1])
+        wall, processor = grid_seconds / np.median(fits, axis=0)
         print(
-            f"alpha {alpha:g}: {len(iterations)} points, {grid_seconds[0] / fits[-1][0]:.0f} fits", flush=True
+            f"alpha {alpha:g}: {len(iterations)} points, {np.mean(iterations):.1f} iterations each; "
+            f"{wall:.1f} fits, {processor:.1f} by processor time",
+            flush=True,
         )
         clock = Clock()
     wall, processor = np.median(fits, axis=0)
