@@ -57,7 +57,7 @@ def test_workers_that_outlive_a_killed_parent_are_waited_for(small: Small) -> No
 def test_two_processes_on_one_folder_share_the_work(small: Small) -> None:
     small.suite(count=4, together=3)
     processes = [small.start(), small.start("--jobs", "2")]
-    finished = [process.communicate(timeout=100) for process in processes]
+    finished = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], finished
     assert len(records(small.results)) == 24
     # A line a fit: every run was done, none twice, and both had a part in it.
