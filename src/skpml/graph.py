@@ -119,9 +119,7 @@ def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr
         With an empty diagonal, in the dtype of X.
     """
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    return once(
-        "reconstruction_weights", X, (n_neighbors,), lambda: _reconstruction_weights(X, n_neighbors)
-    )
+    return once("reconstruction_weights", X, (n_neighbors,), lambda: _reconstruction_weights(X, n_neighbors))
 
 
 def _reconstruction_weights(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.csr_array:
