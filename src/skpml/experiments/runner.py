@@ -23,6 +23,8 @@ _WAIT_FOR_OTHERS = 0.5
 _SECONDS_TO_CONNECT = 10
 # The share of a processor that a job gets is measured from this many runs and seconds on.
 _RUNS_TO_MEASURE, _SECONDS_TO_MEASURE = 4, 5.0
+# Only there to divide by: quick runs on a machine that stands still are slower than any sensible bound.
+_SLOWEST = 1e-9
 
 
 class WorkerDied(RuntimeError):
@@ -294,8 +296,8 @@ class _Watch:
         if elapsed < _SECONDS_TO_MEASURE:
             return float(self._jobs)
         if self._finished >= _RUNS_TO_MEASURE:
-            return max(self._spent / elapsed, 1e-3)
+            return max(self._spent / elapsed, _SLOWEST)
         # Hardly anything is finished after all this time: what is under way may be nearly done, but no more than that.
         known = len(self._waiting) - alone.unknown
         under_way = self._jobs * alone.seconds / known if known else 0.0
-        return min(max((self._spent + under_way) / elapsed, 1e-3), float(self._jobs))
+        return min(max((self._spent + under_way) / elapsed, _SLOWEST), float(self._jobs))
