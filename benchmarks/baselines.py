@@ -139,11 +139,7 @@ def by_cell(rows: list[dict]) -> dict[tuple[str, str], list[dict]]:
 
 def markdown(rows: list[dict]) -> str:
     cells = by_cell(rows)
-    printed = {
-        (result.method, result.configuration): result.mean
-        for result in published_results()
-        if result.metric == "average_precision"
-    }
+    printed = published_precision()
     # The paper has one column for PARTICLE and does not say which variant it is.
     printed |= {("particle-map", name): printed["particle", name] for name in CONFIGURATIONS}
     lines = [
@@ -172,6 +168,15 @@ def markdown(rows: list[dict]) -> str:
         values = [ratio(cells.get((name, data))) for data in CONFIGURATIONS]
         lines.append(f"| {title(name)} | " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"
+
+
+def published_precision() -> dict[tuple[str, str], float]:
+    """(method, configuration) → average precision, as printed."""
+    return {
+        (result.method, result.configuration): result.mean
+        for result in published_results()
+        if result.metric == "average_precision"
+    }
 
 
 def title(row: str) -> str:

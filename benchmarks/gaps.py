@@ -14,9 +14,8 @@ from pathlib import Path
 import joblib
 import numpy as np
 
-from baselines import by_cell, read, run_fold
+from baselines import by_cell, published_precision, read, run_fold
 from skpml import get_method
-from skpml.published import published_results
 
 OUTPUT = Path(__file__).parents[1] / "results" / "gaps.md"
 # Method, data, and what is changed against the defaults.
@@ -51,11 +50,7 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    printed = {
-        (result.method, result.configuration): result.mean
-        for result in published_results()
-        if result.metric == "average_precision"
-    }
+    printed = published_precision()
     measured = by_cell(read())
     lines = ["| method | data | published | changed | average precision |", "|---|---|---|---|---|"]
     with joblib.Parallel(n_jobs=options.jobs) as parallel:

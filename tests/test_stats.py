@@ -99,8 +99,10 @@ def test_equal_methods_and_methods_in_one_order():
     assert friedman(np.ones((6, 3))).chi2 == pytest.approx(0)
     ordered = friedman(np.arange(12.0).reshape(4, 3))
     assert ordered.f_statistic == np.inf
-    assert ordered.p_value == 0
+    assert ordered.p_value == pytest.approx(1 / 6**3)  # the other three agree with the first by chance
     assert ordered.average_ranks == {"0": 3.0, "1": 2.0, "2": 1.0}
+    mixed = friedman([[0.3, 0.2, 0.1], [0.3, 0.1, 0.2], [0.3, 0.2, 0.1]])
+    assert mixed.p_value == scipy_stats.f.sf(mixed.f_statistic, 2, 4)
 
 
 def test_directions_are_mirror_images():

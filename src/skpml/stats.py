@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.special import gammaln
 
 __all__ = [
     "Comparison",
@@ -40,7 +41,7 @@ class FriedmanResult:
     f_statistic : float
         Iman and Davenport's less cautious form of it, F with k − 1 and (k − 1)(N − 1) degrees of freedom.
     p_value : float
-        Of ``f_statistic``.
+        Of ``f_statistic``; exact where that is infinite.
     critical_value : float
         What ``f_statistic`` must exceed at the level ``alpha``.
     alpha : float
@@ -174,12 +175,23 @@ def friedman(
         average_ranks=ranks,
         chi2=float(chi2),
         f_statistic=float(f_statistic),
-        p_value=float(stats.f.sf(f_statistic, *freedom)),
+        p_value=_p_value(f_statistic, n, k),
         critical_value=float(stats.f.ppf(1 - _level(alpha), *freedom)),
         alpha=alpha,
         n_datasets=n,
         n_methods=k,
     )
+
+
+def _p_value(f_statistic: float, n: int, k: int) -> float:
+    """Of F; exact where F has no end, since its distribution then says nothing.
+
+    F is infinite only if all n data sets put the k methods in one order without ties, which by chance happens in one of
+    ``(k!)^(n−1)`` cases.
+    """
+    if np.isinf(f_statistic):
+        return float(np.exp((1 - n) * gammaln(k + 1)))
+    return float(stats.f.sf(f_statistic, k - 1, (k - 1) * (n - 1)))
 
 
 def nemenyi(

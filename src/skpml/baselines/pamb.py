@@ -221,8 +221,8 @@ class PAMB(BasePMLClassifier):
     -----
     With h mapped features and n_l rows in a column, time is O(n h d) for the map and O(n_l h min(n_l, h)) a column;
     memory is O(n (h + L)). It gives no confidences of candidates. A label that is nobody's candidate gets the lowest
-    of all training scores. On birds and yeast, whose labels differ much in frequency, average precision stays 0.05 to
-    0.06 below what is published for the method. Part of it may be the weights H, which favour columns where a rare
+    of all training scores. On birds and yeast, whose labels differ much in frequency, average precision stays well
+    below what is published for the method. Part of it may be the weights H, which favour columns where a rare
     label stands on the side of common ones.
 
     References

@@ -43,7 +43,7 @@ def solve(
 
     The copies A of U and B of W carry the sums of singular values; L1, L2, L3 are the multipliers of Y = U + V, U = A and
     W = B, and μ is the penalty of all three. The problem is convex. Raising μ in every step freezes the variables short
-    of the optimum (0.1 % above it on the yeast data), so it is raised only where W and U stand still.
+    of the optimum, so it is raised only where W and U stand still.
 
     Parameters
     ----------

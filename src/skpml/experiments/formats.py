@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from skpml.experiments.metric_tables import PUBLISHED, Entry, MetricTable, entry_of
 from skpml.experiments.ranking import Ranking
 from skpml.experiments.results import Results, metric_title
-from skpml.experiments.wording import friedman_p, joint_notes, number, p_value, table_notes
+from skpml.experiments.wording import joint_notes, number, p_value, table_notes
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -164,7 +164,7 @@ def ranks_rows(rankings: Sequence[Ranking]) -> tuple[list[str], list[list[str]],
     foot = [
         ["N", *(str(ranking.n) for ranking in rankings), ""],
         ["F_F", *("–" if test is None else number(test.f_statistic, 2) for test in tests), ""],
-        ["p (Friedman)", *("–" if test is None else p_value(friedman_p(test)) for test in tests), ""],
+        ["p (Friedman)", *("–" if test is None else p_value(test.p_value) for test in tests), ""],
         [
             "CD (Nemenyi)",
             *("–" if r.nemenyi is None else number(r.nemenyi.critical_difference, 2) for r in rankings),

@@ -10,7 +10,7 @@ from skpml.experiments.metric_tables import PUBLISHED, Column, Entry, MetricTabl
 from skpml.experiments.ranking import Ranking
 from skpml.experiments.results import Results, greater_is_better, metric_title
 from skpml.experiments.summaries import Cost, NoiseGap
-from skpml.experiments.wording import friedman_p, number, p_value
+from skpml.experiments.wording import number, p_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ def ranks_page_table(rankings: Sequence[Ranking]) -> PageTable:
         "Friedman χ²": ["–" if f is None else number(f.chi2, 2) for f, _ in tests],
         "Iman–Davenport F": ["–" if f is None else number(f.f_statistic, 2) for f, _ in tests],
         "critical F at 0.05": ["–" if f is None else number(f.critical_value, 2) for f, _ in tests],
-        "p (Friedman)": ["–" if f is None else p_value(friedman_p(f)) for f, _ in tests],
+        "p (Friedman)": ["–" if f is None else p_value(f.p_value) for f, _ in tests],
         "Nemenyi critical difference": [
             "–" if n is None else number(n.critical_difference, 2) for _, n in tests
         ],

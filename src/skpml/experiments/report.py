@@ -27,7 +27,7 @@ from skpml.experiments.provenance import chosen_values, gather_provenance
 from skpml.experiments.ranking import Ranking, rank_methods
 from skpml.experiments.results import Results, metric_title
 from skpml.experiments.summaries import SMALLEST_GAP, costs, noise_gap
-from skpml.experiments.wording import friedman_p, joint_notes, number, p_value, table_notes
+from skpml.experiments.wording import joint_notes, number, p_value, table_notes
 
 __all__ = ["is_report", "render_report"]
 
@@ -177,9 +177,9 @@ def _verdict(ranking: Ranking) -> str:
     if not test.significant:
         return (
             f"Friedman's test finds no difference among the {test.n_methods} methods ({f_statistic}, "
-            f"{_p(friedman_p(test))}, N = {test.n_datasets}): what the ranks and the diagram show may be chance."
+            f"{_p(test.p_value)}, N = {test.n_datasets}): what the ranks and the diagram show may be chance."
         )
-    text = f"The methods differ (Friedman, {f_statistic}, {_p(friedman_p(test))}, N = {test.n_datasets})."
+    text = f"The methods differ (Friedman, {f_statistic}, {_p(test.p_value)}, N = {test.n_datasets})."
     control, ranks = ranking.control, found.average_ranks
     if control not in ranks:
         return text

@@ -9,7 +9,6 @@ from skpml.experiments.consistency import dataset_of
 from skpml.experiments.metric_tables import PUBLISHED, Column, MetricTable
 from skpml.experiments.ranking import Ranking
 from skpml.experiments.results import metric_title
-from skpml.stats import FriedmanResult
 
 
 def number(value: float, digits: int) -> str:
@@ -23,17 +22,6 @@ def number(value: float, digits: int) -> str:
 def p_value(value: float) -> str:
     """A p-value for people."""
     return "< 0.0001" if value < 0.0001 else number(value, 4)
-
-
-def friedman_p(test: FriedmanResult) -> float:
-    """The p-value of Friedman's test; exact where F has no end, since F's own distribution then says nothing.
-
-    F is infinite only if all N configurations put the k methods in one order without ties. By chance they do so in one
-    of ``(k!)^(N−1)`` cases.
-    """
-    if math.isfinite(test.f_statistic):
-        return test.p_value
-    return math.exp((1 - test.n_datasets) * math.lgamma(test.n_methods + 1))
 
 
 def table_notes(table: MetricTable, ranking: Ranking | None) -> list[str]:

@@ -16,17 +16,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
-from sklearn.base import clone
 
 from skpml.metrics import average_precision
-from skpml.noise import top_up
 from skpml.reference import CandidateRidge
+from skpml.utils._checking import (
+    Problem,
+    assert_close,
+    assert_confidences,
+    assert_refused,
+    assert_sound,
+    fitted,
+    made_up_problem,
+    prepared,
+    table_of_words,
+)
 
 __all__ = [
     "PML_CHECKS",
@@ -53,104 +60,8 @@ __all__ = [
 
 Check = Callable[[Any], None]
 
-# What two orders of summation may differ by, after an iterative solver has carried it along.
-_ROUNDING = 1e-6
 # Average precision a method may lose against ridge where there is no noise to remove.
 _CLEAN_LOSS = 0.05
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Rows around the sum of the centres of their labels, one to three of five: as many for training as new ones."""
-
-    X: NDArray[np.float64]
-    truth: NDArray[np.uint8]
-    candidates: NDArray[np.uint8]
-    X_new: NDArray[np.float64]
-    truth_new: NDArray[np.uint8]
-
-
-def _problem(seed: int = 0, n: int = 60, d: int = 30, *, apart: float = 1.5) -> _Problem:
-    """A problem without duplicates or ties; ``apart`` is the spread of the centres against the noise."""
-    rng = np.random.default_rng(seed)
-    n_new, c = n, 5
-    truth = np.zeros((n + n_new, c), np.uint8)
-    for row in range(n + n_new):
-        truth[row, rng.choice(c, size=rng.integers(1, 4), replace=False)] = 1
-    # Frequencies that differ keep labels from being exchangeable.
-    truth[rng.random(truth.shape) < np.linspace(0, 0.4, c)] = 0
-    truth[~truth.any(axis=1), 0] = 1
-    X = truth @ rng.normal(scale=apart, size=(c, d)) + rng.normal(size=(n + n_new, d))
-    candidates = top_up(truth[:n], 3, random_state=seed)
-    return _Problem(X[:n], truth[:n], np.asarray(candidates, np.uint8), X[n:], truth[n:])
-
-
-def _words() -> _Problem:
-    """The same as a table of words, 0 and 1: many rows are equally far from a row, but no two rows are the same."""
-    problem = _problem(n=240, d=60, apart=1.0)
-    return replace(
-        problem, X=(problem.X > 0.5).astype(np.float64), X_new=(problem.X_new > 0.5).astype(np.float64)
-    )
-
-
-def _prepared(estimator: Any, **parameters: Any) -> Any:
-    """A fresh copy with a fixed seed and the given parameters, where it or an estimator inside it has them."""
-    model = clone(estimator)
-    wanted = {"random_state": 0, **parameters}
-    known = {name: name.split("__")[-1] for name in model.get_params()}
-    return model.set_params(**{name: wanted[last] for name, last in known.items() if last in wanted})
-
-
-def _fitted(estimator: Any, X: Any, y: Any, **parameters: Any) -> Any:
-    model = _prepared(estimator, **parameters)
-    with warnings.catch_warnings():
-        # Not converged, rows without candidates: not what is checked here.
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(X, y)
-
-
-def _assert_sound(model: Any, X: NDArray[Any], n_labels: int) -> NDArray[Any]:
-    """Shapes and ranges of everything a fitted model returns; the scores of X."""
-    shape = (X.shape[0], n_labels)
-    scores, chances, decisions = model.decision_function(X), model.predict_proba(X), model.predict(X)
-    for name, values in (("decision_function", scores), ("predict_proba", chances), ("predict", decisions)):
-        assert values.shape == shape, f"{name} has shape {values.shape}, expected {shape}"
-        assert np.isfinite(values).all(), f"{name} holds NaN or infinity"
-    assert chances.min() >= 0, "predict_proba is below 0 somewhere"
-    assert chances.max() <= 1, "predict_proba is above 1 somewhere"
-    assert np.isin(decisions, (0, 1)).all(), "predict returns something else than 0 and 1"
-    return scores
-
-
-def _assert_confidences(model: Any, candidates: NDArray[Any]) -> None:
-    if not hasattr(model, "confidences_"):
-        return
-    confidences = model.confidences_
-    assert confidences.shape == candidates.shape, "confidences_ has another shape than the candidates"
-    assert np.isfinite(confidences).all(), "confidences_ holds NaN or infinity"
-    assert confidences.min() >= 0, "a confidence is below 0"
-    assert confidences.max() <= 1, "a confidence is above 1"
-    assert (confidences[candidates == 0] == 0).all(), (
-        "a label outside the candidates has a confidence above 0"
-    )
-
-
-def _assert_close(found: Any, expected: Any, complaint: str, tolerance: float = _ROUNDING) -> None:
-    """Equal up to the tolerance, relative to the largest value where that is above 1."""
-    gap = float(np.abs(found - expected).max())
-    allowed = tolerance * max(1.0, float(np.abs(expected).max()))
-    assert gap <= allowed, f"{complaint}: they differ by up to {gap:.2g}"
-
-
-def _assert_refused(estimator: Any, X: Any, y: Any, place: str, **policy: str) -> None:
-    """Fit must raise a ValueError that names the place."""
-    try:
-        _fitted(estimator, X, y, **policy)
-    except ValueError as error:
-        message = str(error)
-    else:
-        raise AssertionError(f"fit accepts under {policy} what it should refuse ({place})")
-    assert place in message, f"the error does not name the place ({place}): {message}"
 
 
 def check_confidences(estimator: Any) -> None:
@@ -158,10 +69,10 @@ def check_confidences(estimator: Any) -> None:
 
     A method that believes all candidates alike passes; one that believes none of a row does not.
     """
-    problem = _problem(n=240)
-    model = _fitted(estimator, problem.X, problem.candidates)
-    _assert_sound(model, problem.X_new, problem.candidates.shape[1])
-    _assert_confidences(model, problem.candidates)
+    problem = made_up_problem(n=240)
+    model = fitted(estimator, problem.X, problem.candidates)
+    assert_sound(model, problem.X_new, problem.candidates.shape[1])
+    assert_confidences(model, problem.candidates)
     if not hasattr(model, "confidences_"):
         return
     believed = (model.confidences_ > 0).any(axis=1)
@@ -175,27 +86,27 @@ def check_confidences(estimator: Any) -> None:
 
 
 def _assert_same_model(
-    ours: Any, theirs: Any, problem: _Problem, *, rows: Any, features: Any, labels: Any
+    ours: Any, theirs: Any, problem: Problem, *, rows: Any, features: Any, labels: Any
 ) -> None:
     """``theirs`` saw the problem with its rows, features and labels in the given order."""
     expected = ours.decision_function(problem.X_new)[:, labels]
     found = theirs.decision_function(problem.X_new[:, features])
-    _assert_close(found, expected, "scores depend on the order")
+    assert_close(found, expected, "scores depend on the order")
     if hasattr(ours, "confidences_"):
         expected = ours.confidences_[rows][:, labels]
-        _assert_close(theirs.confidences_, expected, "confidences_ depend on the order")
+        assert_close(theirs.confidences_, expected, "confidences_ depend on the order")
 
 
 def _check_permutation(estimator: Any, axis: str) -> None:
     # So few rows that maps which draw anchors take all; so many that they draw; and a table full of ties.
-    for problem in (_problem(), _problem(n=240), _words()):
+    for problem in (made_up_problem(), made_up_problem(n=240), table_of_words()):
         (n, d), c = problem.X.shape, problem.candidates.shape[1]
         order: dict[str, Any] = {"rows": np.arange(n), "features": np.arange(d), "labels": np.arange(c)}
         order[axis] = np.random.default_rng(0).permutation(len(order[axis]))
-        ours = _fitted(estimator, problem.X, problem.candidates)
+        ours = fitted(estimator, problem.X, problem.candidates)
         X = problem.X[np.ix_(order["rows"], order["features"])]
         candidates = problem.candidates[np.ix_(order["rows"], order["labels"])]
-        _assert_same_model(ours, _fitted(estimator, X, candidates), problem, **order)
+        _assert_same_model(ours, fitted(estimator, X, candidates), problem, **order)
 
 
 def check_row_permutation(estimator: Any) -> None:
@@ -217,7 +128,7 @@ def check_label_permutation(estimator: Any) -> None:
 
 def check_inputs_unchanged(estimator: Any) -> None:
     """No byte of the input is changed by fit or by predictions, and read-only arrays are accepted."""
-    problem = _problem()
+    problem = made_up_problem()
     for convert in (np.ascontiguousarray, np.asfortranarray, scipy.sparse.csr_matrix):
         X: Any = convert(problem.X.copy())
         candidates = problem.candidates.copy()
@@ -225,7 +136,7 @@ def check_inputs_unchanged(estimator: Any) -> None:
         before = [buffer.tobytes() for buffer in (*buffers, candidates)]
         for buffer in (*buffers, candidates):
             buffer.setflags(write=False)
-        model = _fitted(estimator, X, candidates)
+        model = fitted(estimator, X, candidates)
         for use in (model.decision_function, model.predict_proba, model.predict):
             use(X)
         after = [buffer.tobytes() for buffer in (*buffers, candidates)]
@@ -234,44 +145,44 @@ def check_inputs_unchanged(estimator: Any) -> None:
 
 def check_determinism(estimator: Any) -> None:
     """Same data, same seed: the same bits. A model asked twice answers the same."""
-    problem = _problem()
-    first, second = (_fitted(estimator, problem.X, problem.candidates) for _ in range(2))
+    problem = made_up_problem()
+    first, second = (fitted(estimator, problem.X, problem.candidates) for _ in range(2))
     scores = first.decision_function(problem.X_new)
-    _assert_close(second.decision_function(problem.X_new), scores, "two fits give different scores", 0)
-    _assert_close(
+    assert_close(second.decision_function(problem.X_new), scores, "two fits give different scores", 0)
+    assert_close(
         first.decision_function(problem.X_new), scores, "asked twice, the model answers differently", 0
     )
     if hasattr(first, "confidences_"):
-        _assert_close(second.confidences_, first.confidences_, "two fits give different confidences_", 0)
+        assert_close(second.confidences_, first.confidences_, "two fits give different confidences_", 0)
 
 
 def check_sparse_equals_dense(estimator: Any) -> None:
     """Sparse features give the same model as the same numbers in a dense array, and a model takes either."""
-    problem = _problem()
+    problem = made_up_problem()
     keep = np.random.default_rng(1).random(problem.X.shape) < 0.6
     X = problem.X * keep
-    dense = _fitted(estimator, X, problem.candidates)
+    dense = fitted(estimator, X, problem.candidates)
     expected = dense.decision_function(problem.X_new)
     for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, scipy.sparse.csr_array):
-        model = _fitted(estimator, form(X), problem.candidates)
+        model = fitted(estimator, form(X), problem.candidates)
         complaint = f"{form.__name__} and a dense array give different scores"
-        _assert_close(model.decision_function(problem.X_new), expected, complaint)
-        _assert_close(dense.decision_function(form(problem.X_new)), expected, complaint)
-    sparse_labels = _fitted(estimator, X, scipy.sparse.csr_matrix(problem.candidates))
+        assert_close(model.decision_function(problem.X_new), expected, complaint)
+        assert_close(dense.decision_function(form(problem.X_new)), expected, complaint)
+    sparse_labels = fitted(estimator, X, scipy.sparse.csr_matrix(problem.candidates))
     complaint = "sparse candidates give other scores than dense ones"
-    _assert_close(sparse_labels.decision_function(problem.X_new), expected, complaint)
+    assert_close(sparse_labels.decision_function(problem.X_new), expected, complaint)
 
 
 def check_forms_of_labels(estimator: Any) -> None:
     """A list of label sets gives the same model as the 0/1 matrix, under the labels' names."""
-    problem = _problem()
+    problem = made_up_problem()
     names = np.array(["ant", "bee", "cat", "dog", "eel"])
     sets = [set(names[row == 1]) for row in problem.candidates]
-    by_matrix = _fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
-    by_name = _fitted(estimator, problem.X, sets)
+    by_matrix = fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
+    by_name = fitted(estimator, problem.X, sets)
     assert list(by_name.classes_) == list(names), "classes_ are not the labels' names in order"
     complaint = "label sets and the 0/1 matrix give different scores"
-    _assert_close(by_name.decision_function(problem.X_new), by_matrix, complaint)
+    assert_close(by_name.decision_function(problem.X_new), by_matrix, complaint)
 
 
 def check_probability_is_monotone(estimator: Any) -> None:
@@ -279,8 +190,8 @@ def check_probability_is_monotone(estimator: Any) -> None:
 
     Where a probability cannot be told from 0 or 1, no order can be kept; that must be rare.
     """
-    problem = _problem()
-    model = _fitted(estimator, problem.X, problem.candidates)
+    problem = made_up_problem()
+    model = fitted(estimator, problem.X, problem.candidates)
     scores, chances = model.decision_function(problem.X_new), model.predict_proba(problem.X_new)
     open_ended = (chances > 1e-9) & (chances < 1 - 1e-9)
     assert open_ended.mean() > 0.95, f"{1 - open_ended.mean():.0%} of the probabilities are 0 or 1"
@@ -297,36 +208,36 @@ def check_probability_is_monotone(estimator: Any) -> None:
 
 def check_row_of_all_candidates(estimator: Any) -> None:
     """A row whose labels are all candidates tells nothing and breaks nothing; nor do many such rows, nor only such."""
-    problem = _problem()
+    problem = made_up_problem()
     for count in (1, 30, len(problem.X)):
         candidates = problem.candidates.copy()
         candidates[:count] = 1
-        model = _fitted(estimator, problem.X, candidates)
-        _assert_sound(model, problem.X_new, candidates.shape[1])
-        _assert_confidences(model, candidates)
+        model = fitted(estimator, problem.X, candidates)
+        assert_sound(model, problem.X_new, candidates.shape[1])
+        assert_confidences(model, candidates)
 
 
 def check_rows_without_candidates(estimator: Any) -> None:
     """A row without candidates is an error or is kept as a row that has no label, as ``empty_rows`` says."""
-    problem = _problem()
+    problem = made_up_problem()
     candidates = problem.candidates.copy()
     candidates[[3, 17]] = 0
-    model = _fitted(estimator, problem.X, candidates, empty_rows="ignore")
-    _assert_sound(model, problem.X_new, candidates.shape[1])
-    _assert_confidences(model, candidates)
-    _assert_refused(estimator, problem.X, candidates, "row 3", empty_rows="error")
+    model = fitted(estimator, problem.X, candidates, empty_rows="ignore")
+    assert_sound(model, problem.X_new, candidates.shape[1])
+    assert_confidences(model, candidates)
+    assert_refused(estimator, problem.X, candidates, "row 3", empty_rows="error")
 
 
 def check_label_without_candidates(estimator: Any) -> None:
     """A label that is nobody's candidate is an error that names it; where allowed, it is hardly ever predicted."""
-    problem = _problem()
+    problem = made_up_problem()
     candidates = problem.candidates.copy()
     candidates[:, 2] = 0
     candidates[~candidates.any(axis=1), 0] = 1
-    _assert_refused(estimator, problem.X, candidates, "(2)", empty_labels="error")
-    model = _fitted(estimator, problem.X, candidates, empty_labels="ignore")
-    scores = _assert_sound(model, problem.X_new, candidates.shape[1])
-    _assert_confidences(model, candidates)
+    assert_refused(estimator, problem.X, candidates, "(2)", empty_labels="error")
+    model = fitted(estimator, problem.X, candidates, empty_labels="ignore")
+    scores = assert_sound(model, problem.X_new, candidates.shape[1])
+    assert_confidences(model, candidates)
     predicted = model.predict(problem.X_new)[:, 2].mean()
     assert predicted <= 0.05, f"a label that nobody has is predicted for {predicted:.0%} of the rows"
     top = (scores.argmax(axis=1) == 2).mean()
@@ -335,11 +246,11 @@ def check_label_without_candidates(estimator: Any) -> None:
 
 def check_one_label(estimator: Any) -> None:
     """One label alone works, and is found better than by chance."""
-    problem = _problem()
+    problem = made_up_problem()
     has_label = problem.truth[:, :1]
-    model = _fitted(estimator, problem.X, has_label, empty_rows="ignore")
-    scores = _assert_sound(model, problem.X_new, 1)[:, 0]
-    _assert_confidences(model, has_label)
+    model = fitted(estimator, problem.X, has_label, empty_rows="ignore")
+    scores = assert_sound(model, problem.X_new, 1)[:, 0]
+    assert_confidences(model, has_label)
     true = problem.truth_new[:, 0] == 1
     ordered = (scores[true][:, None] > scores[~true]).mean() + (
         scores[true][:, None] == scores[~true]
@@ -349,34 +260,34 @@ def check_one_label(estimator: Any) -> None:
 
 def check_single_precision(estimator: Any) -> None:
     """Single precision in, single precision out, and nearly the scores of double precision."""
-    problem = _problem()
-    single = _fitted(estimator, problem.X.astype(np.float32), problem.candidates)
-    scores = _assert_sound(single, problem.X_new.astype(np.float32), problem.candidates.shape[1])
+    problem = made_up_problem()
+    single = fitted(estimator, problem.X.astype(np.float32), problem.candidates)
+    scores = assert_sound(single, problem.X_new.astype(np.float32), problem.candidates.shape[1])
     assert scores.dtype == np.float32, f"float32 features give {scores.dtype} scores"
-    expected = _fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
+    expected = fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
     alike = float(np.corrcoef(scores.ravel(), expected.ravel())[0, 1])
     assert alike > 0.99, f"scores in single and double precision have a correlation of only {alike:.3f}"
 
 
 def check_refit(estimator: Any) -> None:
     """Fitted again to other data, with other rows, features and labels, a model is as good as new."""
-    first, second = _problem(seed=1, n=80, d=12), _problem()
-    once = _fitted(estimator, second.X, second.candidates)
-    again = _prepared(estimator)
+    first, second = made_up_problem(seed=1, n=80, d=12), made_up_problem()
+    once = fitted(estimator, second.X, second.candidates)
+    again = prepared(estimator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         again.fit(first.X, first.candidates[:, :4] | first.truth[:, :4] | np.eye(80, 4, dtype=np.uint8))
         again.fit(second.X, second.candidates)
     expected = once.decision_function(second.X_new)
-    _assert_close(again.decision_function(second.X_new), expected, "an earlier fit shows in the scores", 0)
+    assert_close(again.decision_function(second.X_new), expected, "an earlier fit shows in the scores", 0)
 
 
 def _mean_quality(estimator: Any, labels: str, apart: float) -> float:
     """Average precision on new rows after a fit to the given labels, mean of three problems."""
     values = []
     for seed in range(3):
-        problem = _problem(seed, n=240, apart=apart)
-        model = _fitted(estimator, problem.X, getattr(problem, labels))
+        problem = made_up_problem(seed, n=240, apart=apart)
+        model = fitted(estimator, problem.X, getattr(problem, labels))
         values.append(average_precision(problem.truth_new, model.decision_function(problem.X_new)))
     return float(np.mean(values))
 
@@ -404,7 +315,7 @@ def check_noisy_candidates(estimator: Any) -> None:
     """
     ours = _mean_quality(estimator, "candidates", 0.5)
     ridge = _mean_quality(CandidateRidge(), "candidates", 0.5)
-    problem, rng = _problem(0, n=240, apart=0.5), np.random.default_rng(0)
+    problem, rng = made_up_problem(0, n=240, apart=0.5), np.random.default_rng(0)
     nothing = average_precision(problem.truth_new, rng.normal(size=problem.truth_new.shape))
     assert ours >= (nothing + ridge) / 2, (
         f"average precision {ours:.3f} from noisy candidates; ridge has {ridge:.3f}, a random order {nothing:.3f}"
