@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import shutil
@@ -178,6 +179,35 @@ def test_export_replaces_only_when_told(
     assert run("bench", "export", "mine.toml", "--folder", "out", "--force").exit_code == 0
     assert len(list((folder / "tables").iterdir())) == 9
     assert "there is no folder" in refused("bench", "export", "mine.toml", "--folder", "out", "-o", "a/b")
+
+
+def test_packed_runs_serve_as_a_folder_of_results(
+    run: Run, refused: Callable[..., str], out: Path, folder: Path
+) -> None:
+    result = run("bench", "export", "mine.toml", "--folder", "out", "-o", "kept", "--with-runs")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "Wrote 9 tables and 30 records to kept.\n"
+    shutil.rmtree(out)
+    assert (
+        run("bench", "export", "mine.toml", "--folder", "kept", "-o", "again", "--with-runs").exit_code == 0
+    )
+    kept, again = ({p.name: p.read_bytes() for p in (folder / name).iterdir()} for name in ("kept", "again"))
+    assert kept == again
+    assert run("bench", "report", "mine.toml", "--folder", "kept").exit_code == 0
+    assert "30 of 30 runs are done" in run("bench", "status", "mine.toml", "--folder", "kept").stdout
+    # One run is taken out: only it is done, and goes on from the pack.
+    lines = gzip.decompress(kept["runs.jsonl.gz"]).splitlines(keepends=True)
+    (folder / "kept" / "runs.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[:7] + lines[8:])))
+    result = run("bench", "run", "mine.toml", "--folder", "kept", "--no-report")
+    assert result.exit_code == 0, result.output
+    key = json.loads(lines[7])["key"]
+    assert [path.name for path in (folder / "kept" / "runs").iterdir()] == [f"{key}.json"]
+    assert run("bench", "export", "mine.toml", "--folder", "kept", "-o", "whole").exit_code == 0
+    for path in (folder / "whole").iterdir():
+        assert path.read_bytes() == kept[path.name]
+    (folder / "kept" / "runs.jsonl.gz").write_bytes(kept["runs.jsonl.gz"][:-20])
+    message = refused("bench", "export", "mine.toml", "--folder", "kept", "-o", "none")
+    assert "runs.jsonl.gz is damaged" in message
 
 
 def test_two_methods_are_compared(run: Run, refused: Callable[..., str], out: Path) -> None:

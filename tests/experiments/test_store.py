@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from skpml.experiments import Store
+from skpml.experiments.packing import pack, unpack
 
 KEY = "0123456789abcdef01234567"
 
@@ -84,6 +86,45 @@ def test_hidden_and_foreign_files_are_no_records(store: Store) -> None:
     (store.runs / f".{KEY}.json.abc.tmp").write_text("{")
     (store.runs / "notes.txt").write_text("mine")
     assert store.keys() == {KEY}
+
+
+def test_packed_records_count_until_there_is_a_file(store: Store) -> None:
+    other = "f" * 24
+    packed = pack([record(other, metrics={"auc": 1 / 3}), record(note="Größe")])
+    assert packed == pack([record(note="Größe"), record(other, metrics={"auc": 1 / 3})])
+    (store.folder / "runs.jsonl.gz").write_bytes(packed)
+    assert store.keys() == {KEY, other}
+    assert store.read(KEY) == record(note="Größe")
+    assert [found["metrics"]["auc"] for found in store.records()] == [0.5, 1 / 3]
+    assert store.set_aside(KEY) is None
+    store.write(record(status="failed"))
+    assert [found["status"] for found in store.records()] == ["failed", "done"]
+    store.path(KEY).write_text("{")
+    assert store.damaged([KEY, other]) == [KEY]
+    empty = Store(store.folder.parent)
+    (empty.folder / "runs.jsonl.gz").write_bytes(packed)
+    assert empty.keys() == {KEY, other}, "no folder of files is needed"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pack([record()])[:-9], "is damaged"),
+        (b"no gzip", "is damaged"),
+        (gzip.compress(b"\xff\xfe\xfd"), "is damaged"),
+        (gzip.compress(json.dumps(record()).encode() + b"\n{\n"), "line 2: not the record of a run"),
+        (gzip.compress(b"[1]\n"), "line 1: not the record of a run"),
+    ],
+)
+def test_a_damaged_pack_is_an_error_that_names_the_place(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "runs.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"runs.jsonl.gz.*{message}"):
+        unpack(path)
+    with pytest.raises(ValueError, match=message):
+        Store(tmp_path).keys()
 
 
 def test_a_claim_excludes_other_processes_and_ends_with_its_holder(store: Store) -> None:

@@ -129,6 +129,10 @@ def compare(
     type=click.Choice(list(_ENDINGS)),
     help="Only this format; repeat it.  [default: all]",
 )
+@click.option(
+    "--with-runs", is_flag=True,
+    help="Add runs.jsonl.gz, all records in one file; with it the folder can be given as --folder.",
+)  # fmt: skip
 @published_option
 @rank_published_option
 @force_option
@@ -139,6 +143,7 @@ def export(
     folder: Path,
     target: Path,
     formats: tuple[str, ...],
+    with_runs: bool,
     with_published: bool,
     rank_published: bool,
     force: bool,
@@ -148,28 +153,35 @@ def export(
     The same results give the same files, to the byte.
 
     \b
-    Example:
+    Examples:
       skpml bench export paper --folder results -o tables --format latex
+      skpml bench export paper --folder results -o tables --with-runs
     """
     results = _results(suite, folder, data_home)
     texts = _texts(results, formats or tuple(_ENDINGS), with_published, rank_published)
+    contents = {name: text.encode("utf-8") for name, text in texts.items()}
+    if with_runs:
+        from skpml.experiments.packing import PACK_NAME, pack
+
+        contents[PACK_NAME] = pack(results.records())
     if not target.parent.is_dir():
         raise click.ClickException(f"{target} cannot be made: there is no folder {target.parent}")
     made = not target.exists()
-    paths = [target / name for name in texts]
+    paths = [target / name for name in contents]
     if made:
         target.mkdir()
     else:
         check_outputs(*paths, force=force)
     try:
         with whole(*paths) as temporary:
-            for path, text in zip(temporary, texts.values(), strict=True):
-                path.write_text(text, encoding="utf-8")
+            for path, content in zip(temporary, contents.values(), strict=True):
+                path.write_bytes(content)
     except BaseException:
         if made:
             target.rmdir()
         raise
-    say(f"Wrote {len(texts)} tables to {target}.")
+    packed = f" and {len(results.records())} records" if with_runs else ""
+    say(f"Wrote {len(texts)} tables{packed} to {target}.")
 
 
 def _results(name: str, folder: Path, data_home: Path | None) -> Results:

@@ -110,6 +110,10 @@ class Results:
                     found.append((f"{label}, {parameter} = {value}", configuration, cell))
         return found
 
+    def records(self) -> list[Record]:
+        """All records of the suite, finished and failed."""
+        return [record for _, _, cell in self.all_cells() for record in (*cell.records, *cell.failures)]
+
 
 def metric_title(metric: str) -> str:
     """How a metric is called in a heading."""

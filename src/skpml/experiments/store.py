@@ -6,11 +6,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+from skpml.experiments.packing import PACK_NAME, unpack
 from skpml.writing import replacing
 
 RECORD_FORMAT = 1
@@ -22,7 +24,8 @@ class Store:
     """The results of runs in a folder, by the key of the run.
 
     ``runs/KEY.json`` holds a record, ``locks/KEY.lock`` says (by a lock that the kernel takes back when a process dies)
-    who is at work, ``damaged/`` keeps files that could not be read.
+    who is at work, ``damaged/`` keeps files that could not be read. A packed file ``runs.jsonl.gz`` beside them counts as
+    so many records, read once; a file in ``runs/`` takes precedence over it.
 
     Parameters
     ----------
@@ -53,22 +56,28 @@ class Store:
         return self.runs / f"{key}.json"
 
     def keys(self) -> set[str]:
-        """Keys of the runs that have a file."""
+        """Keys of the runs that have a file or are packed."""
         if not self.runs.is_dir():
-            return set()
+            return set(self._packed)
         # Names alone: this is asked often, and a folder may hold thousands.
         names = os.listdir(self.runs)
-        return {name[:-5] for name in names if name.endswith(".json") and not name.startswith(".")}
+        return {name[:-5] for name in names if name.endswith(".json") and not name.startswith(".")}.union(
+            self._packed
+        )
 
     def read(self, key: str) -> dict[str, Any] | None:
         """The record of a run; None where there is none or the file is damaged."""
         try:
             content = json.loads(self.path(key).read_bytes())
         except FileNotFoundError:
-            return None
+            content = self._packed.get(key)
         except ValueError:
             return None
         return content if _is_record(content, key) else None
+
+    @cached_property
+    def _packed(self) -> dict[str, dict[str, Any]]:
+        return unpack(self.folder / PACK_NAME)
 
     def records(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """All readable records, or those of the given keys, in order of key."""
