@@ -12,12 +12,14 @@ from skpml.baselines.pml_plr import PMLPLR, solver
 from skpml.baselines.pml_plr.solver import (
     Reconstruction,
     Weights,
+    distance_loss,
     distance_product,
     gram_root,
     leading_directions,
     rotate_candidates,
     simplex_shift,
     solve,
+    squared_distances,
     update_codes,
     update_directions,
     update_pseudo_labels,
@@ -186,8 +188,14 @@ class TestReconstruction:
 
     def test_distances(self):
         X, _, _ = problem()
-        V = np.random.default_rng(0).normal(size=(40, 3))
-        assert_allclose(distance_product(X, V), ((X[:, None] - X) ** 2).sum(axis=2) @ V, atol=1e-10)
+        rng = np.random.default_rng(0)
+        V = rng.normal(size=(40, 3))
+        G = ((X[:, None] - X) ** 2).sum(axis=2)
+        assert_allclose(distance_product(X, V), G @ V, atol=1e-10)
+        assert_allclose(squared_distances(X), G, atol=1e-12)
+        C = Reconstruction.nearest(rng.normal(size=(len(X), 3)), rng.normal(size=(len(X), 3)))
+        for known in (None, G):
+            assert_allclose(distance_loss(C, X, known), np.sum(dense(C) * G), rtol=1e-12)
 
 
 def test_codes_solve_their_system():

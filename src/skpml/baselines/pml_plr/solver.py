@@ -5,7 +5,8 @@ W classifier (h×c), Q rotation (n×n), P label directions (m×c, orthonormal ro
 G squared distances (n×n), L graph Laplacian (n×n), and C reconstruction (n×n, every row on the simplex: row i says of
 which rows row i is made up). The paper has columns for instances, so that its Φ, Y, F, H, E and C are the transposes.
 
-Neither Q, nor G, nor C is ever formed: see :func:`rotate_candidates`, :func:`distance_product`, :class:`Reconstruction`.
+Neither Q nor C is ever formed, and G only where it is small: see :func:`rotate_candidates`, :class:`Reconstruction`,
+:func:`distance_loss`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PENALTY = 1000.0
 FIRST_STOP = 6
 # Entries of C that are formed at a time: few enough for the cache, enough for the matrix products.
 _BLOCK_ENTRIES = 2**20
+# Up to so many entries (256 MB) G is kept: to add up its product with C is then a tenth of the work.
+_KEPT_ENTRIES = 2**25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +168,7 @@ def solve(
     alpha, beta = weights.alpha, weights.beta
     solve_ridge = ridge_factor(mapped, ridge=float(weights.lam))
     root, rank = gram_root(Y)
-    sizes = np.einsum("ij,ij->i", X, X)
+    distances = squared_distances(X) if len(X) ** 2 <= _KEPT_ENTRIES else None
     F, E, CtY, gram = Y, np.zeros_like(Y), Y, _same
     ridge_scores = mapped @ solve_ridge(mapped.T @ Y.astype(mapped.dtype))
     # Frequent label directions, and among these those that the features predict best.
@@ -184,13 +187,13 @@ def solve(
         E = np.maximum(Y - H @ P - alpha / PENALTY, 0)
         CLF, CtF = C.products(laplacian @ F, F)
         F = update_pseudo_labels(F, Y, scores + rotated, beta * (CLF + laplacian @ CtF))
-        parts, CtY = C.products(np.hstack([laplacian @ F, H, X, sizes[:, None]]), Y)
-        CLF, CH, CX, Cg = np.split(parts, np.cumsum([F.shape[1], H.shape[1], X.shape[1]]), axis=1)
+        parts, CtY = C.products(np.hstack([laplacian @ F, H]), Y)
+        CLF, CH = np.split(parts, [F.shape[1]], axis=1)
         losses = {
             "classifier": _square(scores - F),
             "rotation": _square(rotated - F),
             "reconstruction": _square(Y - CH @ P),
-            "distances": float(sizes.sum() + Cg.sum() - 2 * np.vdot(X, CX)),
+            "distances": distance_loss(C, X, distances),
             "residuals": alpha * float(np.abs(Y - H @ P).sum()),
             "smoothness": beta * float(np.vdot(F, CLF)),
             "coefficients": weights.lam * _square(W),
@@ -288,6 +291,29 @@ def distance_product(X: Array, H: Array) -> Array:
     """``G H`` for the squared distances ``G = g1ᵀ + 1gᵀ − 2XXᵀ`` between the rows of X, g their squared lengths."""
     sizes = np.einsum("ij,ij->i", X, X)
     return np.outer(sizes, H.sum(axis=0)) + sizes @ H - 2 * X @ (X.T @ H)
+
+
+def squared_distances(X: Array) -> Array:
+    """G."""
+    sizes = np.einsum("ij,ij->i", X, X)
+    G = X @ X.T
+    G *= -2
+    G += sizes
+    G += sizes[:, None]
+    return G
+
+
+def distance_loss(C: Reconstruction, X: Array, G: Array | None) -> float:
+    """``Σ C∘G``; without G from products of C and X: its rows sum to 1."""
+    if G is not None:
+        return float(sum(np.vdot(block, G[rows]) for rows, block in C.blocks()))
+    sizes = np.einsum("ij,ij->i", X, X)
+    products = np.hstack([X, sizes[:, None]])
+    total = sizes.sum()
+    for rows, block in C.blocks():
+        CX = block @ products
+        total += CX[:, -1].sum() - 2 * np.vdot(X[rows], CX[:, :-1])
+    return float(total)
 
 
 def update_pseudo_labels(F: Array, Y: Array, pull: Array, smoothness: Array) -> Array:
