@@ -42,8 +42,18 @@ def test_other_data_are_weighed_by_what_other_methods_take_there() -> None:
     assert 1.0 < expected < 10.0
     # The geometric mean of b is between its two times; measured data know no more than half of the ratio.
     assert expected == pytest.approx(10**0.5)
-    # Where nothing was measured on the data, the typical time has to do.
-    assert timing.expected(run("b", "z")) == pytest.approx(90**0.5)
+
+
+def test_small_data_say_nothing_about_data_that_nothing_was_measured_on() -> None:
+    timing = Timing([record("a", "emotions-3", 1.0), record("b", "emotions-3", 2.0)])
+    waiting = [run("a", "arts-5"), run("a", "arts-7"), run("b", "arts-5"), run("a", "emotions-3")]
+    assert timing.estimate(waiting) == Estimate(pytest.approx(1.0), 3)
+    timing.add(record("a", "arts-5", 100.0))
+    # The same data with other noise take the same time; b takes as much longer there as a does.
+    assert timing.expected(run("a", "arts-7")) == pytest.approx(100.0)
+    assert timing.expected(run("b", "arts-7")) == pytest.approx(timing.expected(run("b", "arts-5")))
+    assert timing.expected(run("b", "arts-5")) == pytest.approx(2.0 * 10.0)
+    assert timing.estimate(waiting).unknown == 0
 
 
 def test_failures_say_nothing_and_tuning_makes_another_method() -> None:

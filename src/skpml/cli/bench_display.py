@@ -69,7 +69,9 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
     to_go = f"; time to go with {at_a_time}: {share}" if waiting else ""
     say(f"\n{done} of {len(plan.runs)} runs are done, {len(waiting)} are to do{to_go}.")
     if waiting and estimate.unknown:
-        say(f"{estimate.unknown} of them are of methods that have not been measured in {folder} yet.")
+        say(
+            f"{estimate.unknown} of them are of methods or on data that have not been measured in {folder} yet."
+        )
 
 
 def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:

@@ -7,9 +7,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from skpml.experiments.consistency import dataset_of
 from skpml.experiments.runs import Run
+
+Name = TypeVar("Name")
 
 _PARTS = ("tune_seconds", "fit_seconds", "predict_seconds")
 
@@ -23,7 +26,7 @@ class Estimate:
     seconds : float
         For the runs that can be estimated.
     unknown : int
-        Number of runs whose method has not been measured on anything.
+        Number of runs whose method has not been measured on anything, or on whose data nothing has.
     """
 
     seconds: float
@@ -38,9 +41,10 @@ class Estimate:
 class Timing:
     """Times of finished runs, by method and configuration.
 
-    A run is expected to take the mean of the finished runs of its method on its configuration. Where there is none, the
-    method's typical time on other configurations, times how much longer the methods measured on this configuration took
-    here than they typically do.
+    A run is expected to take the mean of the finished runs of its method on its configuration, or else on the same data
+    with other noise. Where there is none, the method's typical time on other data, times how much longer the methods
+    measured on these data took here than they typically do. Nothing is known of data that nothing has been measured
+    on: the small ones come first, and say little about the large ones.
     """
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -57,7 +61,7 @@ class Timing:
             self._seconds[method, run["configuration"]].append(seconds_of(record))
 
     def expected(self, run: Run) -> float | None:
-        """Seconds that a run will take, or None where its method has not been measured."""
+        """Seconds that a run will take, or None where its method or its data have not been measured."""
         estimate = self.estimate([run])
         return None if estimate.unknown else estimate.seconds
 
@@ -69,24 +73,31 @@ class Timing:
             if run.key not in self._methods:
                 self._methods[run.key] = _method(run.method, run.tuning, run.trained_on)
             counts[self._methods[run.key], run.configuration] += 1
-        logs = {cell: math.log(max(sum(found) / len(found), 1e-6)) for cell, found in self._seconds.items()}
-        # Each configuration counts once, whatever the number of its runs.
-        typical = _means((method, value) for (method, _), value in logs.items())
-        longer = _means((place, value - typical[method]) for (method, place), value in logs.items())
+        exact = {cell: sum(found) / len(found) for cell, found in self._seconds.items()}
+        # Each configuration counts once, whatever the number of its runs, and then each data set.
+        on_data = _means(((method, dataset_of(place)), _log(mean)) for (method, place), mean in exact.items())
+        typical = _means((method, value) for (method, _), value in on_data.items())
+        longer = _means((data, value - typical[method]) for (method, data), value in on_data.items())
         seconds, unknown = 0.0, 0
         for (method, place), count in counts.items():
-            if (method, place) in self._seconds:
-                found = self._seconds[method, place]
-                seconds += count * sum(found) / len(found)
-            elif method in typical:
-                seconds += count * math.exp(typical[method] + longer.get(place, 0.0))
+            data = dataset_of(place)
+            if (method, place) in exact:
+                seconds += count * exact[method, place]
+            elif (method, data) in on_data:
+                seconds += count * math.exp(on_data[method, data])
+            elif method in typical and data in longer:
+                seconds += count * math.exp(typical[method] + longer[data])
             else:
                 unknown += count
         return Estimate(seconds, unknown)
 
 
-def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    values: dict[str, list[float]] = defaultdict(list)
+def _log(seconds: float) -> float:
+    return math.log(max(seconds, 1e-6))
+
+
+def _means(pairs: Iterable[tuple[Name, float]]) -> dict[Name, float]:
+    values: dict[Name, list[float]] = defaultdict(list)
     for name, value in pairs:
         values[name].append(value)
     return {name: sum(found) / len(found) for name, found in values.items()}
