@@ -1,5 +1,8 @@
 """Golden values from print: the paper's own ranks and statistics, and the worked example of Demšar (2006)."""
 
+import itertools
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,8 +104,58 @@ def test_equal_methods_and_methods_in_one_order():
     assert ordered.f_statistic == np.inf
     assert ordered.p_value == pytest.approx(1 / 6**3)  # the other three agree with the first by chance
     assert ordered.average_ranks == {"0": 3.0, "1": 2.0, "2": 1.0}
-    mixed = friedman([[0.3, 0.2, 0.1], [0.3, 0.1, 0.2], [0.3, 0.2, 0.1]])
-    assert mixed.p_value == scipy_stats.f.sf(mixed.f_statistic, 2, 4)
+    assert friedman(np.arange(90.0).reshape(10, 9)).p_value == pytest.approx(math.factorial(9) ** -9.0)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[0.3, 0.2, 0.1], [0.3, 0.1, 0.2], [0.3, 0.2, 0.1]],
+        [[1, 2, 3, 4], [1, 2, 4, 3], [2, 1, 3, 4]],
+        [[1, 1, 2, 3], [2, 1, 1, 1], [1, 2, 3, 4]],
+        [[1, 2], [1, 2], [2, 1], [1, 1]],
+        [[5, 5, 5], [5, 5, 5]],
+    ],
+)
+def test_few_data_sets_are_counted_order_by_order(table):
+    found = friedman(table, lower_is_better=True)
+    ranks = scipy_stats.rankdata(table, axis=1)
+    as_much = [
+        np.sum(np.sum(orders, axis=0) ** 2) >= np.sum(ranks.sum(axis=0) ** 2) - 1e-9
+        for orders in itertools.product(*(itertools.permutations(row) for row in ranks))
+    ]
+    assert found.exact
+    assert found.p_value == pytest.approx(np.mean(as_much))
+    assert found.significant == (np.mean(as_much) < 0.05)
+
+
+def test_more_agreement_is_never_less_significant():
+    one_order = np.tile([1.0, 2, 3, 4], (3, 1))
+    less = one_order.copy()
+    less[2] = [1, 2, 4, 3]
+    assert friedman(one_order).p_value == pytest.approx(1 / 24**2)
+    assert friedman(less).p_value > 10 * friedman(one_order).p_value
+
+
+def test_many_data_sets_have_the_p_value_of_f():
+    table = np.random.default_rng(0).normal(size=(12, 5)) + np.arange(5)
+    found = friedman(table)
+    assert not found.exact
+    assert found.p_value == scipy_stats.f.sf(found.f_statistic, 4, 44)
+
+
+@pytest.mark.parametrize(
+    ("table", "chi2", "p_value"),
+    [
+        ([[1, 2, 3]] * 3 + [[2, 1, 3]], 6.5, 0.042),
+        ([[1, 2, 3]] * 4 + [[2, 3, 1]], 5.2, 0.093),
+        ([[1, 2, 3, 4]] * 2 + [[2, 1, 3, 4]], 8.2, 0.017),
+    ],
+)
+def test_counted_p_values_are_those_of_the_printed_tables(table, chi2, p_value):
+    found = friedman(table, lower_is_better=True)
+    assert found.chi2 == pytest.approx(chi2)
+    assert round(found.p_value, 3) == p_value
 
 
 def test_directions_are_mirror_images():

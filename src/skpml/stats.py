@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ __all__ = [
     "win_tie_loss",
 ]
 
+# Orders of the methods that are counted one by one; beyond, the distribution of F has to do.
+_MOST_ORDERS = 1e6
+
 
 @dataclass(frozen=True, kw_only=True)
 class FriedmanResult:
@@ -41,9 +44,12 @@ class FriedmanResult:
     f_statistic : float
         Iman and Davenport's less cautious form of it, F with k − 1 and (k − 1)(N − 1) degrees of freedom.
     p_value : float
-        Of ``f_statistic``; exact where that is infinite.
+        How often chance alone gives ranks that differ as much. From the distribution of F, which is an approximation
+        for many data sets; where ``exact``, counted over all orders of the methods on each data set.
+    exact : bool
+        Whether ``p_value`` was counted: it is for few data sets and methods, and where F is infinite.
     critical_value : float
-        What ``f_statistic`` must exceed at the level ``alpha``.
+        What ``f_statistic`` must exceed at the level ``alpha``, by the distribution of F.
     alpha : float
     n_datasets, n_methods : int
         N and k.
@@ -53,6 +59,7 @@ class FriedmanResult:
     chi2: float
     f_statistic: float
     p_value: float
+    exact: bool
     critical_value: float
     alpha: float
     n_datasets: int
@@ -61,7 +68,7 @@ class FriedmanResult:
     @property
     def significant(self) -> bool:
         """Whether the methods differ at the level ``alpha``."""
-        return self.f_statistic > self.critical_value
+        return self.p_value < self.alpha
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,18 +171,20 @@ def friedman(
         Level of the critical value.
     """
     values, names = _checked(table, methods)
-    ranks = _average_ranks(values, names, lower_is_better)
-    (n, k), squares = values.shape, sum(rank**2 for rank in ranks.values())
-    chi2 = 12 * n / (k * (k + 1)) * (squares - k * (k + 1) ** 2 / 4)
+    ranks = stats.rankdata(values if lower_is_better else -values, axis=1)
+    n, k = ranks.shape
+    chi2 = 12 * n / (k * (k + 1)) * (np.sum(ranks.mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4)
     room = n * (k - 1) - chi2
     # All data sets agree on the order: the statistic has no upper end.
     f_statistic = (n - 1) * chi2 / room if room > 1e-12 * n * k else np.inf
     freedom = (k - 1, (k - 1) * (n - 1))
+    counted = _counted_p_value(ranks)
     return FriedmanResult(
-        average_ranks=ranks,
+        average_ranks=dict(zip(names, ranks.mean(axis=0).tolist(), strict=True)),
         chi2=float(chi2),
         f_statistic=float(f_statistic),
-        p_value=_p_value(f_statistic, n, k),
+        p_value=float(stats.f.sf(f_statistic, *freedom)) if counted is None else counted,
+        exact=counted is not None,
         critical_value=float(stats.f.ppf(1 - _level(alpha), *freedom)),
         alpha=alpha,
         n_datasets=n,
@@ -183,15 +192,27 @@ def friedman(
     )
 
 
-def _p_value(f_statistic: float, n: int, k: int) -> float:
-    """Of F; exact where F has no end, since its distribution then says nothing.
+def _counted_p_value(ranks: NDArray[np.float64]) -> float | None:
+    """Share of all ways to reorder the ranks of each data set whose rank sums spread as much; None if there are too many.
 
-    F is infinite only if all n data sets put the k methods in one order without ties, which by chance happens in one of
-    ``(k!)^(n−1)`` cases.
+    One data set may keep its order, since only orders relative to each other count. Where all data sets have the same
+    order without ties, nothing spreads more, and the share is ``(k!)^(1−n)`` without counting.
     """
-    if np.isinf(f_statistic):
+    n, k = ranks.shape
+    if (ranks == ranks[0]).all() and len(np.unique(ranks[0])) == k:
         return float(np.exp((1 - n) * gammaln(k + 1)))
-    return float(stats.f.sf(f_statistic, k - 1, (k - 1) * (n - 1)))
+    if (n - 1) * gammaln(k + 1) > np.log(_MOST_ORDERS):
+        return None
+    # Twice the ranks are whole numbers, so that equal sums are equal.
+    doubled = np.rint(2 * ranks).astype(np.int64)
+    sums, weights = doubled[:1], np.ones(1, dtype=np.float64)
+    for row in doubled[1:]:
+        orders = np.array(list(permutations(row)))
+        sums = (sums[:, None] + orders).reshape(-1, k)
+        sums, place = np.unique(sums, axis=0, return_inverse=True)
+        weights = np.bincount(place.ravel(), weights=np.repeat(weights, len(orders))).astype(np.float64)
+    spread = (sums**2).sum(axis=1)
+    return float(weights[spread >= (doubled.sum(axis=0) ** 2).sum()].sum() / weights.sum())
 
 
 def nemenyi(

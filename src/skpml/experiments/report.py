@@ -174,6 +174,8 @@ def _verdict(ranking: Ranking) -> str:
     )
     if math.isinf(test.f_statistic):
         f_statistic = "all configurations rank them alike"
+    elif test.exact:
+        f_statistic = f"χ² = {number(test.chi2, 2)}, p counted exactly"
     if not test.significant:
         return (
             f"Friedman's test finds no difference among the {test.n_methods} methods ({f_statistic}, "
