@@ -93,6 +93,17 @@ def test_the_key_is_the_hash_of_the_content() -> None:
     assert run == Run(configuration="emotions-3", fold=2, method="pml-ma", parameters={"beta": 2, "lam": 1.0})
 
 
+def test_the_keys_of_the_shipped_suites_stay(tmp_path: Path) -> None:
+    """Written down: thousands of results are known by them."""
+    (tmp_path / "emotions.npz").touch()
+    (run,) = (
+        run
+        for run in expand(load_suite("paper"), data_home=tmp_path).runs
+        if (run.method, run.configuration, run.fold) == ("pml-ni", "emotions-3", 0)
+    )
+    assert run.key == "be12f68773c10076911ec870"
+
+
 @pytest.mark.parametrize(
     "change",
     [
