@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 import time
@@ -161,6 +162,30 @@ def test_a_new_users_own_data_and_method(run: Run, folder: Path, photos: Path) -
     assert result.exit_code == 0, result.output
     assert "6 runs done" in result.stdout
     assert "mine" in (folder / "out" / "photos.html").read_text(encoding="utf-8")
+
+
+def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
+    run: Run, folder: Path, photos: Path
+) -> None:
+    code = "from skpml.reference import CandidateRidge\n\nclass Mine(CandidateRidge):\n    pass\n"
+    (folder / "my_method.py").write_text(code)
+    (folder / "photos.toml").write_text(
+        'name = "photos"\nconfigurations = ["photos.csv"]\nfolds = 3\n'
+        'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+        '[[methods]]\nname = "my_method:Mine"\nlabel = "mine"\n[[methods]]\nname = "ridge"\n'
+    )
+    assert "6 runs done" in run("bench", "run", "photos.toml", "--folder", "out").stdout
+    backwards = "    def _scores(self, X):\n        return -super()._scores(X)\n"
+    (folder / "my_method.py").write_text(code.replace("    pass\n", backwards))
+    status = run("bench", "status", "photos.toml", "--folder", "out")
+    assert ["photos.csv", "mine", "3", "0", "0", "3", "about", "1", "s"] in lines(status.stdout)
+    assert "3 of 6 runs are done, 3 are to do" in status.stdout
+    again = run("bench", "run", "photos.toml", "--folder", "out")
+    assert "3 runs done" in again.stdout
+    run("bench", "export", "photos.toml", "--folder", "out", "--format", "csv")
+    (row,) = csv.DictReader((folder / "tables" / "average_precision.csv").open())
+    assert (row["mine runs"], row["ridge runs"]) == ("3", "3")
+    assert float(row["mine mean"]) < float(row["ridge mean"]) - 0.1
 
 
 def test_without_its_packages_the_command_says_what_to_install(folder: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 import types
 from pathlib import Path
 
 import pytest
-from bench_helpers import BROKEN, Small, record_files, records
+from bench_helpers import BROKEN, METHODS, Small, record_files, records
 from threadpoolctl import threadpool_limits
 
 from skpml.experiments import Store, expand, load_suite, run_plan, runner
@@ -185,8 +186,49 @@ def test_a_method_that_cannot_be_imported_is_told_before_any_work(small: Small) 
     small.suite(extra='\n[[methods]]\nname = "own_methods:Missing"\n')
     code, out, err = small.run()
     assert (code, out) == (2, "")
-    assert "the method 'own_methods:Missing' cannot be imported" in err
+    assert (
+        "the method 'own_methods:Missing' cannot be imported: own_methods has no class 'Missing'; it has "
+        in err
+    )
     assert not small.results.exists()
+
+
+def test_changed_code_means_new_runs_with_the_new_code(small: Small) -> None:
+    """In one process too, such as a notebook or a worker of a cluster, which has imported the old code."""
+    plan = plan_of(small, count=1, data=1)
+    run_plan(plan, small.results)
+    module = small.folder / "own_methods.py"
+    module.write_text(module.read_text().replace('f"{self.mark} ', 'f"changed {self.mark} '))
+    changed = expand(load_suite(small.path))
+    outcome = run_plan(changed, small.results)
+    assert (len(outcome.executed), outcome.failed) == (3, [])
+    assert sorted(line.split()[0] for line in small.fits()) == [
+        "0",
+        "0",
+        "0",
+        "changed",
+        "changed",
+        "changed",
+    ]
+    # Back to what it was: the first results are there still.
+    module.write_text(METHODS)
+    again = expand(load_suite(small.path))
+    assert run_plan(again, small.results).skipped == 3
+    assert [run.key for run in again.runs] == [run.key for run in plan.runs]
+
+
+def test_code_that_changes_under_way_is_not_taken_for_what_was_planned(small: Small) -> None:
+    plan = plan_of(small, count=1, data=1)
+    module = small.folder / "own_methods.py"
+    run_plan(plan, small.results, limit=1)
+    module.write_text(module.read_text() + "\nraise ValueError\n")
+    # What this process imported is still what was planned.
+    assert run_plan(plan, small.results, limit=1).failed == []
+    sys.modules.pop("own_methods")
+    store = Store(small.results)
+    do_task(Task(tuple(plan.runs), store.folder, None, small.folder, None, True))
+    (failed,) = (record for record in store.records() if record["status"] == "failed")
+    assert "own_methods.py has changed since its runs were planned" in failed["error"]["message"]
 
 
 def test_records_are_json_of_the_agreed_form(small: Small) -> None:

@@ -156,3 +156,32 @@ def test_only_some_folds_and_no_folds_of_a_decomposition() -> None:
     folds = text.replace("decomposition", "comparison").replace("low-rank-sparse", "ridge")
     plan = expand(parse_suite("only_folds = [1, 4]\n" + folds, source="d"))
     assert [(run.folds, run.fold) for run in plan.runs] == [(10, 1), (10, 4)]
+
+
+def test_a_method_of_ones_own_is_known_by_its_module(tmp_path: Path) -> None:
+    small = Small(tmp_path)
+    forest = '\n[[methods]]\nname = "sklearn.ensemble:RandomForestClassifier"\n[[methods]]\nname = "ridge"\n'
+    first = expand(load_suite(small.suite(extra=forest)))
+    module = tmp_path / "own_methods.py"
+    module.write_text(module.read_text() + "\n# other\n")
+    second = expand(load_suite(small.path))
+    same = {run.key for run in first.runs} & {run.key for run in second.runs}
+    # Neither what is installed nor what is registered knows of it.
+    assert {run.method for run in second.runs if run.key in same} == {
+        "sklearn.ensemble:RandomForestClassifier",
+        "ridge",
+    }
+    assert {run.method for run in second.runs if run.key not in same} == {"own_methods:Counting"}
+    assert all("code" not in run.content for run in second.runs if run.key in same)
+
+
+def test_a_package_beside_the_suite_is_ones_own(tmp_path: Path) -> None:
+    small = Small(tmp_path)
+    (tmp_path / "mine").mkdir()
+    for file, name in (
+        (tmp_path / "mine" / "inner.py", "mine.inner:A"),
+        (tmp_path / "mine" / "__init__.py", "mine:A"),
+    ):
+        file.write_text("class A: pass\n")
+        plan = expand(load_suite(small.suite(count=0, extra=f'\n[[methods]]\nname = "{name}"\n')))
+        assert plan.code == {name: {"module_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}}

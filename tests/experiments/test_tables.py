@@ -151,6 +151,23 @@ def test_two_contents_of_a_data_file_are_never_mixed() -> None:
         collect(suite, records)
 
 
+def test_two_contents_of_a_module_are_never_mixed() -> None:
+    suite = small_suite(methods=[{"name": "mine:Mine"}], configurations=["emotions-3"], control=None)
+    old, new = {"module_sha256": "aa"}, {"module_sha256": "bb"}
+    records = []
+    for fold, code in ((0, old), (1, new), (0, new), (1, None)):
+        record = make_record(suite, "mine:Mine", "emotions-3", fold, key=f"{fold}{code}")
+        # Records from before there was such a field have none.
+        record["run"] |= {} if code is None else {"code": code}
+        records.append(record)
+    for code, folds in ((old, [0]), (new, [0, 1])):
+        cell = collect(suite, records, code={"mine:Mine": code}).cells["mine:Mine", "emotions-3"]
+        assert [record["run"]["fold"] for record in cell.records] == folds
+        assert {record["run"]["code"]["module_sha256"] for record in cell.records} == {code["module_sha256"]}
+    with pytest.raises(ValueError, match="3 different contents of mine:Mine"):
+        collect(suite, records)
+
+
 def test_marks_of_best_and_second_with_ties_as_printed() -> None:
     suite = small_suite(configurations=["emotions-3", "emotions-4", "birds-3", "birds-4"])
     values = {

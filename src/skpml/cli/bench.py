@@ -172,8 +172,8 @@ def _plan(suite: str, data_home: Path | None) -> Plan:
 def _write_report(plan: Plan, folder: Path) -> None:
     """The page of the whole suite, even where only a part of it was run: what is missing is named there."""
     from skpml.experiments.report import is_report, render_report
+    from skpml.experiments.results import collect_plan
     from skpml.experiments.store import Store
-    from skpml.experiments.tables import collect
 
     store = Store(folder)
     target = folder / f"{Path(plan.suite.name).name}.html"
@@ -183,8 +183,7 @@ def _write_report(plan: Plan, folder: Path) -> None:
     keys = {run.key for run in plan.runs}
     if not any(record["status"] == "done" for record in store.records(keys & store.keys())):
         return
-    data = {run.configuration: run.data for run in plan.runs}
-    page = render_report(collect(plan.suite, store.records(), absent=plan.absent, data=data))
+    page = render_report(collect_plan(plan, store.records()))
     with whole(target) as (temporary,):
         temporary.write_text(page, encoding="utf-8")
     say(f"Wrote {target}.")

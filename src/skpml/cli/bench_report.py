@@ -188,8 +188,8 @@ def _results(name: str, folder: Path, data_home: Path | None) -> Results:
     """The records in a folder that belong to a suite."""
     try:
         from skpml.experiments import expand, load_suite
+        from skpml.experiments.results import collect_plan
         from skpml.experiments.store import Store
-        from skpml.experiments.tables import collect
     except ModuleNotFoundError as error:
         raise ImportError(f'skpml bench needs {error.name}: pip install "scikit-pml[bench]"') from error
     plan = expand(load_suite(name), data_home=data_home)
@@ -198,8 +198,7 @@ def _results(name: str, folder: Path, data_home: Path | None) -> Results:
         show_warning(
             f"{len(damaged)} files cannot be read and are left out, such as {store.path(damaged[0])}"
         )
-    data = {run.configuration: run.data for run in plan.runs}
-    results = collect(plan.suite, store.records(), absent=plan.absent, data=data)
+    results = collect_plan(plan, store.records())
     if results.n_other == results.n_records:
         what = "no result" if not results.n_records else "results of other suites only"
         raise click.ClickException(

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from skpml.base import BasePMLClassifier
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, read_dataset
 from skpml.experiments.memory import PeakMemory
-from skpml.experiments.protocol import own_class
+from skpml.experiments.own_code import own_class
 from skpml.experiments.runs import Run, data_file
 from skpml.experiments.store import RECORD_FORMAT
 from skpml.metrics import denoising_scores, evaluate
@@ -210,7 +210,7 @@ def make_estimator(run: Run, folder: Path | None) -> Any:
     Labels that a fold leaves without rows are a fact of the split, the same for every method.
     """
     if ":" in run.method:
-        model = own_class(run.method, folder)()
+        model = own_class(run.method, folder, run.code)()
         if not hasattr(model, "get_params"):
             raise TypeError(f"{run.method} is no estimator: derive it from skpml.base.BasePMLClassifier")
     else:

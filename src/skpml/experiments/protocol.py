@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -277,24 +275,3 @@ def _problem(error: Any) -> str:
         return "this key is missing"
     message = str(error["msg"])
     return f"{message[:1].lower()}{message[1:]}, got {error['input']!r}"
-
-
-def own_class(name: str, folder: Path | None) -> type:
-    """Import ``"package.module:Class"``; modules beside the suite's file are found too.
-
-    Raises
-    ------
-    SuiteError
-        If it cannot be imported.
-    """
-    module, _, class_name = name.partition(":")
-    if folder is not None and str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        found = getattr(import_module(module), class_name)
-    except (ImportError, AttributeError) as error:
-        beside = "" if folder is None else f" (looked for beside the suite in {folder} too)"
-        raise SuiteError(f"the method {name!r} cannot be imported{beside}: {error}") from error
-    if not isinstance(found, type):
-        raise SuiteError(f"the method {name!r} is not a class")
-    return found

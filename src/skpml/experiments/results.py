@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.experiments.protocol import MethodEntry, Suite
+from skpml.experiments.runs import Plan
 from skpml.metrics import METRICS
 
 Record = Mapping[str, Any]
@@ -133,6 +134,7 @@ def collect(
     *,
     absent: Mapping[str, str] | None = None,
     data: Mapping[str, Any] | None = None,
+    code: Mapping[str, Any] | None = None,
 ) -> Results:
     """Sort records into the cells of a suite.
 
@@ -145,6 +147,8 @@ def collect(
         Configurations whose data are not at hand; those that have records all the same are not called absent.
     data : mapping of configuration to facts of its data file, optional
         As in :class:`~skpml.experiments.Run`: records of an earlier content of the same file are left out.
+    code : mapping of method to facts of its module, optional
+        The same for methods of one's own.
 
     Returns
     -------
@@ -172,7 +176,8 @@ def collect(
         }
         at_place = shelf.get(_identity(wanted, suite.kind), {})
         mine = [record for place in places for record in at_place.get(place, [])]
-        mine = _of_one_file(mine, configuration, data or {})
+        mine = _of_one_content(mine, "data", configuration, data or {})
+        mine = _of_one_content(mine, "code", entry.name, code or {})
         # Runs with and without a history are two, with one result: the first stays.
         mine = list({(r["run"]["seed"], r["run"].get("fold")): r for r in reversed(mine)}.values())[::-1]
         used.update(record["key"] for record in mine)
@@ -207,15 +212,22 @@ def collect(
     )
 
 
-def _of_one_file(records: list[Record], configuration: str, data: Mapping[str, Any]) -> list[Record]:
-    """The records of the data file as it is now; two contents under one name are never mixed."""
-    facts = {_canonical(record["run"].get("data")) for record in records}
-    if configuration in data:
-        wanted = _canonical(data[configuration])
-        return [record for record in records if _canonical(record["run"].get("data")) == wanted]
-    if len(facts) > 1:
+def collect_plan(plan: Plan, records: Iterable[Record]) -> Results:
+    """Sort records into the cells of a plan's suite; those of earlier data files and code are left out."""
+    return collect(plan.suite, records, absent=plan.absent, data=plan.data, code=plan.code)
+
+
+def _of_one_content(
+    records: list[Record], field: Literal["data", "code"], name: str, now: Mapping[str, Any]
+) -> list[Record]:
+    """The records of a data file or module as it is now; two contents under one name are never mixed."""
+    contents = {_canonical(record["run"].get(field)) for record in records}
+    if name in now:
+        wanted = _canonical(now[name])
+        return [record for record in records if _canonical(record["run"].get(field)) == wanted]
+    if len(contents) > 1:
         raise ValueError(
-            f"there are results for {len(facts)} different contents of {configuration}, and the file is not here "
+            f"there are results for {len(contents)} different contents of {name}, and the file is not here "
             "to tell which one is meant; put it back, or keep the results of different files in different folders."
         )
     return records

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from skpml.experiments.protocol import own_class
+from skpml.experiments.own_code import own_class
 from skpml.experiments.runs import Plan, Run
 from skpml.experiments.store import Store
 from skpml.experiments.timing import Estimate, Timing, seconds_of
@@ -118,7 +118,7 @@ def run_plan(
     start = time.monotonic()
     for method in plan.suite.methods:
         if ":" in method.name:
-            own_class(method.name, plan.suite.folder)
+            own_class(method.name, plan.suite.folder, plan.code.get(method.name))
     store = Store(Path(folder).expanduser().resolve())
     store.prepare()
     retry_before = datetime.now(UTC).isoformat(timespec="milliseconds") if retry_failed else None

@@ -14,6 +14,7 @@ from skpml.datasets import REGISTRY, load_dataset
 from skpml.datasets.digits import DIGITS
 from skpml.datasets.folder import present_files
 from skpml.experiments.consistency import dataset_of, is_data_file
+from skpml.experiments.own_code import code_facts
 from skpml.experiments.protocol import MethodEntry, Suite, SuiteError
 
 _KEY_DIGITS = 24
@@ -39,6 +40,8 @@ class Run:
     kind : {"classification", "decomposition"}
     data : dict or None
         Digest and reading options of a data file; None for data that are loaded by name.
+    code : dict or None
+        Digest of the module of a method of one's own; None for all others.
     """
 
     configuration: str
@@ -52,11 +55,16 @@ class Run:
     history: bool = False
     kind: Literal["classification", "decomposition"] = "classification"
     data: dict[str, Any] | None = None
+    code: dict[str, Any] | None = None
 
     @property
     def content(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        return asdict(self)
+        content = asdict(self)
+        if self.code is None:
+            # Left out, not None: so the keys stay that runs had before there was such a field.
+            del content["code"]
+        return content
 
     @cached_property
     def key(self) -> str:
@@ -123,6 +131,16 @@ class Plan:
         """Every run once, in the order of the suite."""
         return list(dict.fromkeys(entry.run for entry in self.entries))
 
+    @property
+    def data(self) -> dict[str, dict[str, Any] | None]:
+        """Facts of the data of each configuration that is at hand, as in :class:`Run`."""
+        return {run.configuration: run.data for run in self.runs}
+
+    @property
+    def code(self) -> dict[str, dict[str, Any]]:
+        """Facts of the code of each method of one's own that is at hand, by its name, as in :class:`Run`."""
+        return {run.method: run.code for run in self.runs if run.code is not None}
+
     def groups(self) -> list[list[Run]]:
         """The runs of each configuration, seed and fold, which share work; those on small data first.
 
@@ -188,12 +206,13 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
             absent[configuration] = reason
         else:
             digests[configuration] = _file_facts(suite, configuration)
+    code = {method.name: code_facts(method.name, suite.folder) for method in suite.methods}
     entries = [
-        PlannedRun(method.label, Run(data=data, **common, **of_method), swept)
+        PlannedRun(method.label, Run(data=data, code=code[method.name], **common, **of_method), swept)
         for configuration, data in digests.items()
         for common in _places(suite, configuration)
         for method in suite.methods
-        for of_method, swept in _variants(suite, method, configuration)
+        for of_method, swept in _variants(method, configuration)
     ]
     home = None if data_home is None else Path(data_home).expanduser().resolve()
     return Plan(suite, entries, absent, home)
@@ -248,7 +267,7 @@ def _places(suite: Suite, configuration: str) -> Iterator[dict[str, Any]]:
 
 
 def _variants(
-    suite: Suite, method: MethodEntry, configuration: str
+    method: MethodEntry, configuration: str
 ) -> Iterator[tuple[dict[str, Any], tuple[str, Any] | None]]:
     parameters = method.parameters_on(configuration)
     common: dict[str, Any] = {
