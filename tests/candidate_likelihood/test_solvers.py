@@ -1,0 +1,257 @@
+"""The solvers against slow oracles, limits and each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from skpml.candidate_likelihood.least_squares import leverages, ridge_scores, solve_least_squares
+from skpml.candidate_likelihood.logistic import label_covariance, solve_logistic
+from skpml.candidate_likelihood.noise_model import log_likelihood, posterior
+from skpml.candidate_likelihood.spectrum import Spectrum, spectrum_of
+
+
+def problem(n=60, d=4, c=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    truth = (X @ rng.normal(size=(d, c)) + rng.logistic(size=(n, c)) > 0.5).astype(float)
+    Y = np.maximum(truth, rng.random((n, c)) < 0.3)
+    return X, truth, Y
+
+
+RHO = np.array([[0.25, 0.3, 0.35], [0.1, 0.1, 0.1]])
+GAMMA = np.array([0.7, 3.0])
+B = np.array([[1.0, 0.4, -0.2], [0.4, 1.0, 0.1], [-0.2, 0.1, 1.0]])
+
+
+def rows_with_candidates(Y):
+    return Y.any(axis=1)[:, None, None]
+
+
+class TestSpectrum:
+    def test_the_gram_matrix_is_diagonal_and_nothing_is_lost(self):
+        X, _, _ = problem()
+        X = np.hstack([X, X[:, :1] + X[:, 1:2]])  # one column says nothing new
+        spectrum = spectrum_of(X)
+        assert spectrum.values.shape == (4,)
+        assert (np.diff(spectrum.values) <= 0).all()
+        assert_allclose(spectrum.rows.T @ spectrum.rows, np.diag(spectrum.values), atol=1e-10)
+        centred = X - X.mean(axis=0)
+        assert_allclose(spectrum.rows @ spectrum.rows.T, centred @ centred.T, atol=1e-10)
+        assert_allclose(spectrum.project(X[:5]), spectrum.rows[:5], atol=1e-12)
+
+
+class TestLogistic:
+    @pytest.mark.parametrize("one", [False, True])
+    @pytest.mark.parametrize("covariance", [None, B])
+    def test_finds_what_a_general_optimiser_finds(self, one, covariance):
+        X, _, Y = problem()
+        spectrum = spectrum_of(X)
+        marked = rows_with_candidates(Y) if one else None
+        found = solve_logistic(
+            spectrum,
+            Y,
+            gamma=GAMMA,
+            rho=RHO,
+            one_true=marked,
+            covariance=covariance,
+            tol=1e-14,
+            max_iter=5000,
+        )
+        precision = np.eye(3) if covariance is None else np.linalg.inv(covariance)
+        for setting, (gamma, rho) in enumerate(zip(GAMMA, RHO, strict=True)):
+
+            def objective(flat, gamma=gamma, rho=rho):
+                W, b = flat[:-3].reshape(4, 3), flat[-3:]
+                logits = spectrum.rows @ W + b
+                rows = None if marked is None else marked[:, 0]
+                return -log_likelihood(logits, rho, Y, rows).sum() + gamma / 2 * np.trace(W @ precision @ W.T)
+
+            best = scipy.optimize.minimize(objective, np.zeros(15), method="BFGS", options={"gtol": 1e-7})
+            assert found.converged[setting]
+            assert found.history[setting][-1] == pytest.approx(-best.fun, rel=1e-8)
+            assert_allclose(found.coef[:, setting], best.x[:-3].reshape(4, 3), atol=2e-4)
+            assert_allclose(found.intercept[setting], best.x[-3:], atol=2e-4)
+            assert found.history[setting][-1] == pytest.approx(
+                -objective(np.append(found.coef[:, setting].ravel(), found.intercept[setting])), abs=1e-6
+            )
+
+    def test_without_noise_it_is_logistic_regression(self):
+        X, truth, _ = problem()
+        found = solve_logistic(
+            spectrum_of(X), truth, gamma=np.array([2.0]), rho=np.full((1, 3), 1e-12), tol=1e-15, max_iter=5000
+        )
+        logits = found.logits(spectrum_of(X).project(X))[:, 0]
+        for label in range(3):
+            known = LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(
+                X - X.mean(axis=0), truth[:, label]
+            )
+            assert_allclose(logits[:, label], known.decision_function(X - X.mean(axis=0)), atol=1e-5)
+
+    @pytest.mark.parametrize("one", [False, True])
+    @pytest.mark.parametrize("covariance", [None, B])
+    def test_no_step_lowers_the_likelihood_without_momentum(self, one, covariance):
+        X, _, Y = problem(n=40, seed=1)
+        found = solve_logistic(
+            spectrum_of(5 * X), Y, gamma=np.array([1e-3, 1.0]), rho=RHO, covariance=covariance, tol=0.0,
+            one_true=rows_with_candidates(Y) if one else None, momentum=False, max_iter=300,
+        )  # fmt: skip
+        for history in found.history:
+            assert np.diff(history).min() >= -1e-9 * abs(history[0])
+            assert history[-1] > history[0] + 1
+
+    def test_momentum_gets_to_the_same_place_sooner(self):
+        X, _, Y = problem()
+        slow, fast = (
+            solve_logistic(
+                spectrum_of(X), Y, gamma=GAMMA, rho=RHO, momentum=momentum, tol=1e-12, max_iter=20000
+            )
+            for momentum in (False, True)
+        )
+        assert_allclose(fast.coef, slow.coef, atol=1e-3)
+        assert sum(map(len, fast.history)) < 0.7 * sum(map(len, slow.history))
+
+    def test_a_start_near_by_saves_steps(self):
+        X, _, Y = problem()
+        spectrum = spectrum_of(X)
+        cold = solve_logistic(spectrum, Y, gamma=GAMMA, rho=RHO, tol=1e-8)
+        warm = solve_logistic(
+            spectrum, Y, gamma=1.1 * GAMMA, rho=RHO, tol=1e-8, start=(cold.coef, cold.intercept)
+        )
+        assert max(map(len, warm.history)) < 0.7 * max(map(len, cold.history))
+
+    def test_rows_without_candidates_are_not_promised_a_true_label(self):
+        X, _, Y = problem()
+        Y[:10] = 0
+        found = solve_logistic(
+            spectrum_of(X),
+            Y,
+            gamma=GAMMA,
+            rho=RHO,
+            one_true=rows_with_candidates(Y),
+            tol=1e-10,
+            max_iter=2000,
+        )
+        assert np.isfinite(found.coef).all()
+        assert all(found.converged)
+
+    def test_covariance_of_labels(self):
+        rng = np.random.default_rng(0)
+        R = rng.random((50, 3))
+        assert_allclose(label_covariance(R), 0.7 * np.corrcoef(R.T) + 0.3 * np.eye(3), atol=1e-12)
+        R[:, 1] = 0.5
+        assert_allclose(label_covariance(R)[1], [0, 1, 0], atol=1e-12)
+
+
+class TestLeastSquares:
+    def test_left_out_scores_are_those_of_regressions_without_the_row(self):
+        X, _, Y = problem(n=25)
+        spectrum = spectrum_of(X)
+        _, _, left_out = ridge_scores(spectrum, np.stack([Y, Y], axis=1), GAMMA)
+        assert (leverages(spectrum, GAMMA) < 1).all()
+        for setting, gamma in enumerate(GAMMA):
+            for row in range(25):
+                others = np.arange(25) != row
+                # Ridge on centred features, the intercept free: the row taken out of a fit with that very centre.
+                design = np.hstack([X - X.mean(axis=0), np.ones((25, 1))])
+                penalty = np.diag([gamma] * 4 + [0.0])
+                coef = np.linalg.solve(
+                    design[others].T @ design[others] + penalty, design[others].T @ Y[others]
+                )
+                assert_allclose(left_out[row, setting], design[row] @ coef, atol=1e-10)
+
+    def test_without_noise_it_is_ridge_regression(self):
+        X, _, Y = problem()
+        found = solve_least_squares(spectrum_of(X), Y, gamma=np.array([2.0]), rho=np.full((1, 3), 1e-15))
+        known = Ridge(alpha=2.0).fit(X, Y)
+        scores = spectrum_of(X).rows @ found.coef[:, 0] + found.intercept[0]
+        assert_allclose(scores, known.predict(X), atol=1e-8)
+
+    @pytest.mark.parametrize("one", [False, True])
+    def test_it_ends_where_regression_and_posterior_agree(self, one):
+        X, _, Y = problem()
+        spectrum = spectrum_of(X)
+        marked = rows_with_candidates(Y) if one else None
+        found = solve_least_squares(
+            spectrum, Y, gamma=GAMMA, rho=RHO, one_true=marked, tol=1e-12, max_iter=5000
+        )
+        assert all(found.converged)
+        r = posterior(found.left_out, RHO, Y[:, None])
+        if one:
+            some = 1 - np.prod(1 - r, axis=2, keepdims=True)
+            r = np.where(some > 0, r / np.where(some > 0, some, 1), 0)
+        assert_allclose(found.targets, r, atol=1e-9)
+        assert (found.targets <= Y[:, None]).all()
+
+    def test_noise_is_taken_off(self):
+        X, truth, Y = problem(n=2000, seed=3)
+        found = solve_least_squares(spectrum_of(X), Y, gamma=np.array([1.0]), rho=np.full((1, 3), 0.3))
+        mean = found.targets[:, 0].mean(axis=0)
+        assert (np.abs(mean - truth.mean(axis=0)) < 0.5 * (Y - truth).mean(axis=0)).all()
+
+
+def _solutions(spectrum, Y, gamma, rho, one):
+    marked = rows_with_candidates(Y) if one else None
+    logistic = solve_logistic(spectrum, Y, gamma=gamma, rho=rho, one_true=marked, covariance=B)
+    squares = solve_least_squares(spectrum, Y, gamma=gamma, rho=rho, one_true=marked)
+    return logistic, squares
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_many_settings_at_once_are_many_settings_one_by_one(one):
+    X, _, Y = problem()
+    spectrum = spectrum_of(X)
+    gamma = np.array([0.1, 1.0, 10.0, 3.0])
+    rho = np.vstack([RHO, RHO / 2])
+    together = _solutions(spectrum, Y, gamma, rho, one)
+    for setting in range(4):
+        alone = _solutions(spectrum, Y, gamma[[setting]], rho[[setting]], one)
+        for many, single in zip(together, alone, strict=True):
+            assert_allclose(many.coef[:, setting], single.coef[:, 0], atol=1e-9)
+            assert_allclose(many.intercept[setting], single.intercept[0], atol=1e-9)
+            assert_allclose(many.history[setting], single.history[0], rtol=1e-9, atol=1e-12)
+            assert many.converged[setting] == single.converged[0]
+
+
+def test_order_of_rows_and_labels_does_not_matter():
+    X, _, Y = problem()
+    rng = np.random.default_rng(1)
+    rows, labels = rng.permutation(60), rng.permutation(3)
+    spectrum = spectrum_of(X)
+    turned = Spectrum(
+        rows=spectrum.rows[rows],
+        values=spectrum.values,
+        mean=spectrum.mean,
+        directions=spectrum.directions,
+    )
+    for one in (False, True):
+        marked = rows_with_candidates(Y) if one else None
+        for solver in (solve_logistic, solve_least_squares):
+            plain = solver(spectrum, Y, gamma=GAMMA, rho=RHO, one_true=marked)
+            moved = solver(
+                turned, Y[rows][:, labels], gamma=GAMMA, rho=RHO[:, labels],
+                one_true=None if marked is None else marked[rows],
+            )  # fmt: skip
+            assert_allclose(moved.coef, plain.coef[:, :, labels], atol=1e-9)
+            assert_allclose(moved.intercept, plain.intercept[:, labels], atol=1e-9)
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_pytorch_gives_the_same(one):
+    torch = pytest.importorskip("torch")
+    X, _, Y = problem()
+    known = _solutions(spectrum_of(X), Y, GAMMA, RHO, one)
+    marked = torch.asarray(rows_with_candidates(Y)) if one else None
+    spectrum = spectrum_of(torch.asarray(X))
+    arguments = {"gamma": torch.asarray(GAMMA), "rho": torch.asarray(RHO), "one_true": marked}
+    found = (
+        solve_logistic(spectrum, torch.asarray(Y), covariance=torch.asarray(B), **arguments),
+        solve_least_squares(spectrum, torch.asarray(Y), **arguments),
+    )
+    for ours, other in zip(known, found, strict=True):
+        product = spectrum_of(X).directions @ ours.coef.reshape(4, -1)
+        assert_allclose(spectrum.directions.numpy() @ other.coef.numpy().reshape(4, -1), product, atol=1e-9)
+        assert_allclose(other.intercept.numpy(), ours.intercept, atol=1e-9)
