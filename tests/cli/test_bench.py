@@ -18,7 +18,7 @@ from skpml.experiments import Store
 from .conftest import Run
 
 SUITE = """name = "mine"
-configurations = ["digits-5", "nowhere-3"]
+configurations = ["digits-5", "emotions-3"]
 folds = 2
 [[methods]]
 name = "linear-ridge"
@@ -45,7 +45,7 @@ def test_a_suite_is_run_reported_and_then_done(run: Run, suite: Path, folder: Pa
     assert first.exit_code == 0, first.output
     assert first.stdout.startswith("mine: 4 runs done in ")
     assert f"Wrote {Path('out') / 'mine.html'}." in first.stdout
-    assert "nowhere-3 is left out: there is no data set 'nowhere'" in first.stderr
+    assert "emotions-3 is left out: the data set 'emotions' is not in " in first.stderr
     assert "1 of 2 configurations are absent" in first.stderr
     assert "digits-5" in (folder / "out" / "mine.html").read_text(encoding="utf-8")
     second = run("bench", "run", suite, "--folder", "out", "--no-report")
@@ -72,7 +72,7 @@ def test_a_dry_run_does_nothing_and_knows_times_only_once_measured(
     assert dry.exit_code == 0
     assert not (folder / "out").exists()
     assert ["digits-5", "linear-ridge", "2", "0", "0", "2", "unknown"] in lines(dry.stdout)
-    assert ["nowhere-3", "absent", "0"] in lines(dry.stdout)
+    assert ["emotions-3", "absent", "0"] in lines(dry.stdout)
     assert "0 of 4 runs are done, 4 are to do; time to go with one process: unknown." in dry.stdout
     run("bench", "run", suite, "--folder", "out", "--limit", "3")
     assert len(Store(folder / "out").records()) == 3

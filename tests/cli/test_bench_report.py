@@ -26,7 +26,7 @@ from .conftest import Run
 
 SUITE = """name = "mine"
 title = "Mine & <b>theirs</b>"
-configurations = ["digits-5", "digits-6", "digits-8", "nowhere-3"]
+configurations = ["digits-5", "digits-6", "digits-8", "enron-3"]
 folds = 2
 metrics = ["average_precision", "one_error"]
 control = "pml_ni"
@@ -85,7 +85,7 @@ def test_the_report_is_one_page_with_the_results(run: Run, out: Path, folder: Pa
     assert result.stdout.startswith("Wrote page.html (0.")
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "Mine &amp; &lt;b&gt;theirs&lt;/b&gt;" in page
-    assert "configurations are absent: nowhere-3" in page
+    assert "configurations are absent: enron-3" in page
     for value in means(out, "one_error").values():
         assert f"<b>{value:.3f}</b>" in page
     # The same again, to the byte, over an earlier report but not over anything else.
@@ -224,11 +224,11 @@ def test_two_methods_are_compared(run: Run, refused: Callable[..., str], out: Pa
     assert precision["wins"] == sum(gain > 0 for gain in gains) == precision["n"] == 3
     assert one_error["greater_is_better"] is False
     assert one_error["wins"] == sum(p["one"] < p["other"] for p in one_error["values"].values())
-    assert precision["left_out"] == {"nowhere-3": "absent"}
+    assert precision["left_out"] == {"enron-3": "absent"}
     shown = run("bench", "compare", "mine.toml", "ceiling", "heavy 100%", "--folder", "out").stdout
     assert "Average precision ↑" in shown
     assert f"{gains[0]:.4f}" in shown
-    assert "Left out: nowhere-3 (absent)" in shown
+    assert "Left out: enron-3 (absent)" in shown
     assert "no method 'pml-ma'" in refused(
         "bench", "compare", "mine.toml", "pml-ma", "floor", "--folder", "out"
     )

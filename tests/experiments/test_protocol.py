@@ -96,6 +96,21 @@ def test_a_suite_says_what_its_file_says(tmp_path: Path) -> None:
             8,
             ["reading.a.csv", "no data file"],
         ),
+        (
+            '    "digits-5",\n]\n',
+            '    "a.csv",\n]\nreading = { "a.csv" = { candidate = "tags" } }\n',
+            7,
+            ["reading.a.csv.candidate: unknown option; did you mean 'candidates'?"],
+        ),
+        (
+            "configurations = [",
+            "configuration = [",
+            3,
+            ["configuration: unknown key; did you mean 'configurations'?"],
+        ),
+        ('name = "pml-ma"', 'name = "my_method.Mine"', 13, ["did you mean 'my_method:Mine'?"]),
+        ('name = "pml-ma"', 'name = "my_method.py:Mine"', 13, ["did you mean 'my_method:Mine'?"]),
+        ('name = "pml-ma"', 'name = "my_method.py"', 13, ['one of your own is "package.module:Class"']),
     ],
 )
 def test_a_mistake_names_file_line_and_key(
@@ -164,6 +179,10 @@ def test_decompositions_have_their_own_methods_and_scores(tmp_path: Path) -> Non
     assert load(tmp_path, text.format("low-rank-sparse", "")).metrics == ["precision", "recall", "f1", "auc"]
     with pytest.raises(SuiteError, match=r"line 5: .*no method 'pml-ma'; choose from low-rank-orthogonal"):
         load(tmp_path, text.format("pml-ma", ""))
+    with pytest.raises(
+        SuiteError, match=r"line 5: .*no method 'own:Method'; choose from low-rank-orthogonal"
+    ):
+        load(tmp_path, text.format("own:Method", ""))
     with pytest.raises(SuiteError, match=r"line 6: methods\[1\].sweep: a decomposition takes none"):
         load(tmp_path, text.format("low-rank-sparse", "sweep = { lam = [1.0] }"))
 

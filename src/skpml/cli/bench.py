@@ -102,7 +102,11 @@ def run(
     """
     whole_plan = _plan(suite, data_home)
     plan = whole_plan.only(configurations=configurations, methods=methods)
+    from skpml.experiments.door import check_methods, check_names
+
+    check_names(plan)
     if dry_run:
+        check_methods(plan)
         show_plan(plan, folder, jobs, retry_failed)
         return
     from skpml.experiments.runner import WorkerDied, run_plan
@@ -148,8 +152,11 @@ def status(
       skpml bench status paper --data FOLDER
     """
     plan = _plan(suite, data_home).only(configurations=configurations, methods=methods)
-    show_plan(plan, folder, 1, False)
+    from skpml.experiments.door import check_names
     from skpml.experiments.store import Store
+
+    check_names(plan)
+    show_plan(plan, folder, 1, False)
 
     store = Store(folder)
     keys = [run.key for run in plan.runs]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from skpml.datasets.files import READERS
 from skpml.metrics import METRICS
 from skpml.registry import get_method, list_methods
 
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
 DECOMPOSITIONS = ("low-rank-orthogonal", "low-rank-sparse")
 DENOISING = ("precision", "recall", "f1", "auc")
 
-_DATA_FILES = (".npz", ".mat", ".arff", ".csv", ".parquet")
 _OWN_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 # Where in the file, and what is wrong there.
@@ -30,7 +32,7 @@ def dataset_of(configuration: str) -> str:
 
 def is_data_file(configuration: str) -> bool:
     """Whether a configuration is the path of a file, not a name."""
-    return configuration.lower().endswith(_DATA_FILES)
+    return configuration.lower().endswith(tuple(READERS))
 
 
 def contradictions(suite: Suite) -> Iterator[Problem]:
@@ -50,9 +52,15 @@ def contradictions(suite: Suite) -> Iterator[Problem]:
     for seed in suite.seeds:
         if not 0 <= seed < 2**31:
             yield ("seeds",), f"a seed must be between 0 and 2147483647, got {seed}"
-    for path in suite.reading:
+    for path, options in suite.reading.items():
         if path not in suite.configurations or not is_data_file(path):
             yield ("reading", path), "this is no data file among the configurations"
+            continue
+        reader = READERS[PurePath(path).suffix.lower()]
+        offered = [option for option in inspect.signature(reader).parameters if option != "path"]
+        for option in options:
+            if option not in offered:
+                yield ("reading", path, option), f"unknown option{_nearest(option, offered)}"
     labels = [entry.label for entry in suite.methods]
     for position, entry in enumerate(suite.methods):
         place = ("methods", position)
@@ -67,10 +75,13 @@ def contradictions(suite: Suite) -> Iterator[Problem]:
 def _contradictions_of_method(
     suite: Suite, entry: MethodEntry, place: tuple[str | int, ...]
 ) -> Iterator[Problem]:
-    own = _OWN_CLASS.fullmatch(entry.name) is not None
-    choices = DECOMPOSITIONS if suite.kind == "decomposition" else tuple(list_methods())
-    if not own and entry.name not in choices:
-        advice = "" if suite.kind == "decomposition" else '; one of your own is "package.module:Class"'
+    decomposition = suite.kind == "decomposition"
+    own = not decomposition and _OWN_CLASS.fullmatch(entry.name) is not None
+    choices = DECOMPOSITIONS if decomposition else tuple(list_methods())
+    if meant := None if decomposition else _misspelt_own_class(entry.name):
+        yield (*place, "name"), f"there is no method {entry.name!r}; did you mean {meant!r}?"
+    elif not own and entry.name not in choices:
+        advice = "" if decomposition else '; one of your own is "package.module:Class"'
         yield (*place, "name"), f"there is no method {entry.name!r}{_nearest(entry.name, choices)}{advice}"
     datasets = {dataset_of(name) for name in suite.configurations} | set(suite.configurations)
     for key in entry.by_data:
@@ -84,17 +95,24 @@ def _contradictions_of_method(
         for parameter, values in grid.items():
             if not values:
                 yield (*place, key, parameter), "the list of values is empty"
-    if suite.kind == "decomposition":
+    if decomposition:
         for key in ("tuning", "sweep"):
             if getattr(entry, key):
                 yield (*place, key), "a decomposition takes none"
     elif not own:
-        yield from _unknown_parameters(entry, place, get_method(entry.name)().get_params())
+        yield from unknown_parameters(entry, place, get_method(entry.name)().get_params())
 
 
-def _unknown_parameters(
+def _misspelt_own_class(name: str) -> str | None:
+    """``"my_method:Mine"`` for ``"my_method.py:Mine"`` and ``"my_method.Mine"``."""
+    found = re.fullmatch(r"([A-Za-z_][\w.]*?)(?:\.py:|\.(?!py$))([A-Za-z_]\w*)", name)
+    return f"{found[1]}:{found[2]}" if found else None
+
+
+def unknown_parameters(
     entry: MethodEntry, place: tuple[str | int, ...], known: Mapping[str, Any]
 ) -> Iterator[Problem]:
+    """Where a method of a suite is given a parameter that it does not have."""
     given: list[tuple[tuple[str | int, ...], str]] = [
         (("parameters", name), name) for name in entry.parameters
     ]

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from skpml.base import BasePMLClassifier
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, read_dataset
 from skpml.experiments.memory import PeakMemory
-from skpml.experiments.own_code import own_class
+from skpml.experiments.own_code import own_estimator
 from skpml.experiments.runs import Run, data_file
 from skpml.experiments.store import RECORD_FORMAT
 from skpml.metrics import denoising_scores, evaluate
@@ -87,7 +87,10 @@ class FoldData:
         else:
             dataset = load_dataset(run.configuration, random_state=run.seed, data_home=self.data_home)
         if dataset.truth is None:
-            raise ValueError(f"{run.configuration} has no true labels, so nothing can be scored")
+            advice = (
+                "" if run.data is None else '; say where they are, as in reading = { … truth = "COLUMN" }'
+            )
+            raise ValueError(f"{run.configuration} has no true labels, so nothing can be scored{advice}")
         if dataset.X is None and run.kind == "classification":
             raise ValueError(f"{run.configuration} has labels only; there are no features to learn from")
         return dataset
@@ -209,12 +212,8 @@ def make_estimator(run: Run, folder: Path | None) -> Any:
 
     Labels that a fold leaves without rows are a fact of the split, the same for every method.
     """
-    if ":" in run.method:
-        model = own_class(run.method, folder, run.code)()
-        if not hasattr(model, "get_params"):
-            raise TypeError(f"{run.method} is no estimator: derive it from skpml.base.BasePMLClassifier")
-    else:
-        model = get_method(run.method)()
+    own = ":" in run.method
+    model = own_estimator(run.method, folder, run.code) if own else get_method(run.method)()
     known = model.get_params()
     # Different for every fold, the same for all methods: they draw the same anchors, and can share them.
     usual = {

@@ -62,6 +62,24 @@ def own_class(name: str, folder: Path | None, code: dict[str, Any] | None = None
     return found
 
 
+def own_estimator(name: str, folder: Path | None, code: dict[str, Any] | None = None) -> Any:
+    """An unfitted estimator of one's own class, with its defaults.
+
+    Raises
+    ------
+    SuiteError
+        If the class cannot be imported, or is no estimator.
+    """
+    found = own_class(name, folder, code)
+    try:
+        model = found()
+    except TypeError as error:
+        raise SuiteError(f"{name} cannot be made without arguments: give each a default ({error})") from error
+    if not hasattr(model, "get_params"):
+        raise SuiteError(f"{name} is no estimator: derive it from skpml.base.BasePMLClassifier")
+    return model
+
+
 def _source_file(name: str, folder: Path | None) -> Path | None:
     if folder is None or ":" not in name:
         return None

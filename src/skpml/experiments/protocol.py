@@ -133,6 +133,9 @@ class Suite(_Part):
     methods: list[MethodEntry] = Field(min_length=1)
 
     _folder: Path | None = PrivateAttr(default=None)
+    # The file, for messages that name a line of it.
+    _source: str = PrivateAttr(default="")
+    _text: str = PrivateAttr(default="")
 
     @model_validator(mode="before")
     @classmethod
@@ -156,6 +159,10 @@ class Suite(_Part):
     def method(self, label: str) -> MethodEntry:
         """The method of a label."""
         return next(entry for entry in self.methods if entry.label == label)
+
+    def error_at(self, path: tuple[str | int, ...], problem: str) -> SuiteError:
+        """An error that names the file, line and key of what is wrong, as in ``("methods", 0, "name")``."""
+        return _error_at(self._source or self.name, self._text, path, problem)
 
 
 class _Contradiction(Exception):
@@ -231,19 +238,24 @@ def parse_suite(text: str, *, source: str) -> Suite:
             f"{source}, line {place}: this is not TOML: {problem[:1].lower()}{problem[1:]}"
         ) from None
     try:
-        return Suite.model_validate(content)
+        suite = Suite.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A mistyped key is also missing under its right name.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         location = tuple(step for step in first["loc"])
         value = first["input"] if isinstance(first["input"], str | int | float) else None
         missing = first["type"] == "missing"
         place = line_of(text, location[:-1] if missing else location, None if missing else value)
         raise SuiteError(f"{source}, line {place}: {_key(location)}: {_problem(first)}") from None
     except _Contradiction as error:
-        value = _value_at(content, error.path)
-        raise SuiteError(
-            f"{source}, line {line_of(text, error.path, value)}: {_key(error.path)}: {error.problem}"
-        ) from None
+        raise _error_at(source, text, error.path, error.problem) from None
+    suite._source, suite._text = source, text
+    return suite
+
+
+def _error_at(source: str, text: str, path: tuple[str | int, ...], problem: str) -> SuiteError:
+    line = f", line {line_of(text, path, _value_at(tomllib.loads(text), path))}" if text else ""
+    return SuiteError(f"{source}{line}: {_key(path)}: {problem}")
 
 
 def _value_at(content: Any, path: tuple[str | int, ...]) -> Any:

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from skpml.experiments.own_code import own_class
+from skpml.experiments.door import check_data, check_methods, check_names
 from skpml.experiments.runs import Plan, Run
 from skpml.experiments.store import Store
 from skpml.experiments.timing import Estimate, Timing, seconds_of
@@ -91,6 +91,8 @@ def run_plan(
 ) -> Outcome:
     """Do the runs of a plan that have no result yet, and write a record of each.
 
+    Before the first one, names, methods and the data files of the runs are checked.
+
     May be called again at any time, by several processes at once, and after any of them was killed.
 
     Parameters
@@ -112,20 +114,22 @@ def run_plan(
 
     Raises
     ------
+    SuiteError, DatasetFormatError
+        If the checks find something wrong. Nothing is written.
     WorkerDied
         If a worker process ended in the middle of a run. What was done is kept.
     """
     start = time.monotonic()
-    for method in plan.suite.methods:
-        if ":" in method.name:
-            own_class(method.name, plan.suite.folder, plan.code.get(method.name))
+    check_names(plan)
+    check_methods(plan)
     store = Store(Path(folder).expanduser().resolve())
-    store.prepare()
     retry_before = datetime.now(UTC).isoformat(timespec="milliseconds") if retry_failed else None
     groups = [
         [run for run in group if needs_doing(store.read(run.key), retry_before)] for group in plan.groups()
     ]
     pending = [group for group in groups if group]
+    check_data(plan, [run for group in pending for run in group])
+    store.prepare()
     outcome = Outcome(skipped=len(plan.runs) - sum(map(len, pending)))
     if limit is not None:
         pending, outcome.left = _cut(pending, limit)
