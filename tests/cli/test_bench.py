@@ -87,8 +87,9 @@ def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path
     assert result.exit_code == 3
     for told in (result, run("bench", "status", suite, "--folder", "out")):
         assert "2 runs failed" in told.stderr
-        assert "linear-ridge: ValueError: gamma must be" in told.stderr
-        assert "(digits-5, seed 0, fold 1 and 1 more; " in told.stderr
+        # Under the label that -m wants, not under the name that another method of the suite shares.
+        assert "warning: ceiling: ValueError: gamma must be" in told.stderr
+        assert "(digits-5, seed 0, fold 0 and 1 more; " in told.stderr
     store = Store(folder / "out")
     good = next(record["key"] for record in store.records() if record["status"] == "done")
     store.path(good).write_text("{")
@@ -99,6 +100,91 @@ def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path
     again = run("bench", "run", suite, "--folder", "out")
     assert "1 runs done" in again.stdout
     assert "a file could not be read; its run was done again" in again.stderr
+
+
+def failing(message: str) -> str:
+    return f"class Mine(__import__('skpml').PMLMA):\n    def _fit(self, X, Y):\n        raise ValueError({message!r})\n"
+
+
+OWN = """name = "own"
+configurations = ["digits-5"]
+folds = 2
+[[methods]]
+name = "my_method:Mine"
+label = "first"
+[[methods]]
+name = "my_method:Mine"
+label = "second"
+parameters = { gamma = 2.0 }
+"""
+
+
+def test_failures_are_told_by_label_in_short_and_in_full(run: Run, folder: Path) -> None:
+    (folder / "own.toml").write_text(OWN)
+    (folder / "my_method.py").write_text(failing(f"{'long ' * 100}end"))
+    result = run("bench", "run", "own.toml", "--folder", "out")
+    assert result.exit_code == 3
+    told = [line for line in result.stderr.splitlines() if "ValueError" in line]
+    assert [line.split(":")[1] for line in told] == [" first", " second"]
+    assert all(line.count("long") < 61 and "…" in line for line in told)
+    status = run("bench", "status", "own.toml", "--folder", "out")
+    assert "0 of 4 runs are done, 4 failed, 0 are to do." in status.stdout
+    full = run("bench", "status", "own.toml", "--folder", "out", "--failed", "-m", "second")
+    assert full.exit_code == 0
+    assert full.stdout.startswith(
+        "second on digits-5, seed 0, fold 0 and 1 more:\n\nTraceback (most recent call last):\n"
+    )
+    assert f"\nValueError: {'long ' * 100}end\n" in full.stdout
+    assert full.stdout.endswith("\n2 of 2 runs failed.\n")
+    assert "first" not in full.stdout
+
+
+def test_status_of_failures_where_there_are_none(run: Run, suite: Path) -> None:
+    assert run("bench", "status", suite, "--folder", "out", "--failed").stdout == "No run failed.\n"
+
+
+def test_an_earlier_page_does_not_outlive_runs_that_all_failed(run: Run, folder: Path) -> None:
+    (folder / "own.toml").write_text(OWN)
+    (folder / "my_method.py").write_text("from skpml.reference import CandidateRidge as Mine\n")
+    run("bench", "run", "own.toml", "--folder", "out")
+    page = folder / "out" / "own.html"
+    assert "4 of 4 runs finished" in page.read_text(encoding="utf-8")
+    (folder / "my_method.py").write_text(failing("no luck"))
+    result = run("bench", "run", "own.toml", "--folder", "out")
+    assert result.exit_code == 3
+    assert f"Wrote {Path('out') / 'own.html'}." in result.stdout
+    text = page.read_text(encoding="utf-8")
+    assert "0 of 4 runs finished, 4 failed" in text
+    assert "ValueError: no luck" in text
+
+
+def test_a_new_users_mistakes_with_a_file(refused: Callable[..., str], folder: Path, photos: Path) -> None:
+    """Each is told in the words of the suite, not of the options of other commands; no run is started."""
+    own = OWN.replace("digits-5", "photos.csv").replace("my_method:Mine", "ridge")
+    reading = 'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+    text = photos.read_text()
+    for change, content, message in (
+        (
+            ('truth = "checked", ', ""),
+            text,
+            'if it lists true labels, pass truth="checked"; if the column is no',
+        ),
+        (('truth = "checked", ', ""), text, "own.toml, line 2: reading.photos.csv: "),
+        (("tags", "tagz"), text, "has no column tagz (its columns are "),
+        (('"file"', '"file", "checked"'), text.replace("checked", "truth"), "has no column checked"),
+        (
+            ('truth = "checked", ignore = ["file"]', 'ignore = ["file", "checked"]'),
+            text,
+            "has no true labels",
+        ),
+        (("", ""), text.replace(";", "|", 1), "photos.csv, line 2: every true label must be a candidate: "),
+    ):
+        (folder / "own.toml").write_text(
+            'name = "own"\n' + reading.replace(*change) + own.removeprefix('name = "own"\n')
+        )
+        photos.write_text(content)
+        assert message in refused("bench", "run", "own.toml", "--folder", "out")
+        assert not (folder / "out").exists()
 
 
 def test_data_that_changed_under_their_name_are_told(run: Run, suite: Path, folder: Path) -> None:
@@ -132,6 +218,7 @@ def test_a_part_of_a_suite(run: Run, suite: Path, folder: Path) -> None:
     [
         (["papr"], "there is no suite 'papr': did you mean 'paper'"),
         (["absent.toml"], "there is no file absent.toml"),
+        (["mine"], "there is no suite 'mine': did you mean 'mine.toml'?"),
         (["mine.toml", "-m", "x"], "the suite mine has no method 'x'; it has linear-ridge, ceiling"),
         (["mine.toml", "--data", "nothing"], "Directory 'nothing' does not exist"),
         (["mine.toml", "--jobs", "0"], "'-j' / '--jobs'"),

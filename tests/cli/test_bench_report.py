@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def means(out: Path, metric: str) -> dict[tuple[str, str], float]:
 def test_the_report_is_one_page_with_the_results(run: Run, out: Path, folder: Path) -> None:
     result = run("bench", "report", "mine.toml", "--folder", "out", "-o", "page.html")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("Wrote page.html (0.")
+    assert re.fullmatch(r"Wrote page\.html \(\d+ kB\)\.\n", result.stdout)
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "Mine &amp; &lt;b&gt;theirs&lt;/b&gt;" in page
     assert "configurations are absent: enron-3" in page

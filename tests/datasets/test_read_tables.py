@@ -99,7 +99,33 @@ def test_byte_order_mark_and_encoding(tmp_path):
             {},
             '1 of 2 rows have no candidate label .first: row 1.*empty_rows="warn"',
         ),
-        ("x,candidates,truth\n1,a,b\n", {}, "every true label must be a candidate"),
+        (
+            "x,candidates,truth\n1,a,a\n2,a;b,b;c\n",
+            {},
+            r"line 3: every true label must be a candidate: 'c' stands in column 'truth' but not in 'candidates' "
+            r"\(1 such label in the file\)$",
+        ),
+        (
+            "x,tags,truth:a,truth:b\n1,a,1,0\n2,a,1,1\n3,a,1,1\n",
+            {"candidates": "tags"},
+            r"line 3: .*'b' stands in column 'truth:b' but not in 'tags' \(2 such labels in the file\)$",
+        ),
+        (
+            "x,candidates,truth\n1,a;b,'a,b'\n".replace("'", '"'),
+            {},
+            "if ',' stands between tags, pass separator=','",
+        ),
+        ("x,candidates,truth\n1,a;b,a b\n", {}, "no tag of the one column .* is the separator ';' right"),
+        (
+            "x,tags,checked\n1,a;b,a\n",
+            {"candidates": "tags"},
+            "holds 'a', .*; if it lists true labels, pass truth=\"checked\"; if the column is no feature, pass ignore",
+        ),
+        (
+            "x,tags,file\n1,a;b,c\n",
+            {"candidates": "tags"},
+            "finite number; if the column is no feature, pass ignore",
+        ),
         ("x,candidates\n1,\n", {}, "no columns: at least one label"),
     ],
 )
@@ -127,6 +153,10 @@ def test_parquet_flags_of_any_type(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
+        (
+            {"x": [1.0, 2.0], "candidates": ["a", "a"], "truth": ["a", "b"]},
+            "row 1: every true label must be a candidate: 'b' stands in column 'truth' but not in 'candidates'",
+        ),
         ({"x": [1.0, None], "candidates": ["a", "b"]}, "column 'x' has no value in row 1"),
         (
             {"x": ["p", "q"], "candidates": ["a", "b"]},

@@ -136,7 +136,7 @@ def test_what_is_missing_is_said(page: str) -> None:
     assert "arts-9 (incomplete: pamb)" in text
     assert "image-2 (incomplete: pml-ni)" in text
     assert "N = 9" in text
-    assert "pamb, 2 runs (arts-9, seed 0, fold 1; arts-9, seed 0, fold 3)" in text
+    assert "pamb, 2 runs (arts-9, seed 0, fold 0; arts-9, seed 0, fold 2)" in text
     assert "1 of 33 runs stopped before they converged" in text
     assert "label-free: no true label was used" in text
     assert "scikit-pml 0.1.0" in text

@@ -14,6 +14,7 @@ from skpml.cli.bench_display import (
     show_failures,
     show_outcome,
     show_plan,
+    show_tracebacks,
     warn_of_absent,
     warn_of_mixed_data,
 )
@@ -137,6 +138,7 @@ def run(
 @folder_option
 @_CONFIGURATION
 @_METHOD
+@click.option("--failed", is_flag=True, help="Show the tracebacks of failed runs instead.")
 def status(
     *,
     suite: str,
@@ -144,28 +146,33 @@ def status(
     folder: Path,
     configurations: tuple[str, ...],
     methods: tuple[str, ...],
+    failed: bool,
 ) -> None:
     """Tell how far a suite is, what failed, and how long the rest will take.
 
     \b
-    Example:
+    Examples:
       skpml bench status paper --data FOLDER
+      skpml bench status mine.toml --failed -m mine
     """
     plan = _plan(suite, data_home).only(configurations=configurations, methods=methods)
     from skpml.experiments.door import check_names
     from skpml.experiments.store import Store
 
     check_names(plan)
-    show_plan(plan, folder, 1, False)
-
     store = Store(folder)
     keys = [run.key for run in plan.runs]
+    failures = [record for record in store.records(keys) if record["status"] == "failed"]
+    if failed:
+        show_tracebacks(plan, failures)
+        return
+    show_plan(plan, folder, 1, False)
     if damaged := store.damaged(keys):
         show_warning(
             f"{len(damaged)} files cannot be read and will be done again, such as {store.path(damaged[0])}"
         )
     warn_of_mixed_data(plan, folder)
-    show_failures([record for record in store.records(keys) if record["status"] == "failed"], folder)
+    show_failures(plan, failures, folder)
 
 
 def _plan(suite: str, data_home: Path | None) -> Plan:
@@ -187,8 +194,8 @@ def _write_report(plan: Plan, folder: Path) -> None:
     if target.exists() and not is_report(target):
         show_warning(f"{target} is no report and was left alone; 'skpml bench report' writes one elsewhere")
         return
-    keys = {run.key for run in plan.runs}
-    if not any(record["status"] == "done" for record in store.records(keys & store.keys())):
+    # Where every run failed the page says so; an earlier one must not be taken for what these runs gave.
+    if not store.records(run.key for run in plan.runs):
         return
     page = render_report(collect_plan(plan, store.records()))
     with whole(target) as (temporary,):

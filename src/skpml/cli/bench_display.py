@@ -65,9 +65,10 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
     estimate = timing.estimate(waiting)
     share = Estimate(estimate.seconds / jobs, estimate.unknown)
     at_a_time = "one process" if jobs == 1 else f"{jobs} processes"
-    done = sum(state == "done" for state in states.values())
+    done, failed = (sum(state == which for state in states.values()) for which in ("done", "failed"))
     to_go = f"; time to go with {at_a_time}: {share}" if waiting else ""
-    say(f"\n{done} of {len(plan.runs)} runs are done, {len(waiting)} are to do{to_go}.")
+    with_failed = f" {failed} failed," if failed else ""
+    say(f"\n{done} of {len(plan.runs)} runs are done,{with_failed} {len(waiting)} are to do{to_go}.")
     if waiting and estimate.unknown:
         say(
             f"{estimate.unknown} of them are of methods or on data that have not been measured in {folder} yet."
@@ -85,7 +86,7 @@ def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:
     parts += [f"{outcome.left} left for later"] if outcome.left else []
     say(f"{plan.suite.name}: {', '.join(parts)}. Results are in {folder}.")
     warn_of_mixed_data(plan, folder)
-    show_failures(outcome.failed, folder)
+    show_failures(plan, outcome.failed, folder)
 
 
 def warn_of_mixed_data(plan: Plan, folder: Path) -> None:
@@ -98,31 +99,45 @@ def warn_of_mixed_data(plan: Plan, folder: Path) -> None:
         )
 
 
-def show_failures(failed: list[dict[str, Any]], folder: Path) -> None:
+def show_failures(plan: Plan, failed: list[dict[str, Any]], folder: Path) -> None:
     """One line for each way in which a method failed, with a run that shows it."""
     if not failed:
         return
+    from skpml.experiments.provenance import place_of, shortened
+
     show_warning(
-        f"{len(failed)} runs failed; --retry-failed does them again, their files hold the tracebacks:"
+        f"{len(failed)} runs failed; --retry-failed does them again, 'skpml bench status' with --failed shows where:"
     )
-    alike: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for record in sorted(failed, key=_place):
-        error = record["error"]
-        what = " ".join(f"{error['type']}: {error['message']}".split())
-        alike[f"{record['run']['method']}: {what}"].append(record)
-    for what, records in list(alike.items())[:_FAILURES_SHOWN]:
-        run = records[0]["run"]
-        fold = "" if run["fold"] is None else f", fold {run['fold'] + 1}"
+    alike = _alike(plan, failed)
+    for (label, what), records in list(alike.items())[:_FAILURES_SHOWN]:
         others = f" and {len(records) - 1} more" if len(records) > 1 else ""
         path = folder / "runs" / f"{records[0]['key']}.json"
-        show_warning(f"{what} ({run['configuration']}, seed {run['seed']}{fold}{others}; {path})")
+        show_warning(f"{label}: {shortened(what)} ({place_of(records[0]['run'])}{others}; {path})")
     if len(alike) > _FAILURES_SHOWN:
         show_warning(f"and {len(alike) - _FAILURES_SHOWN} other errors")
 
 
-def _place(record: dict[str, Any]) -> tuple[Any, ...]:
-    run = record["run"]
-    return run["method"], run["configuration"], run["seed"], run["fold"] or 0, record["key"]
+def show_tracebacks(plan: Plan, failed: list[dict[str, Any]]) -> None:
+    """Where each method failed: the traceback of the first run of each kind."""
+    from skpml.experiments.provenance import place_of
+
+    for (label, _), records in _alike(plan, failed).items():
+        others = f" and {len(records) - 1} more" if len(records) > 1 else ""
+        say(
+            f"{label} on {place_of(records[0]['run'])}{others}:\n\n{records[0]['error']['traceback'].rstrip()}\n"
+        )
+    say(f"{len(failed)} of {len(plan.runs)} runs failed." if failed else "No run failed.")
+
+
+def _alike(plan: Plan, failed: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Failed runs by the label of the method and what went wrong, in the order of the suite."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    records = {record["key"]: record for record in failed}
+    for entry in plan.entries:
+        if record := records.get(entry.run.key):
+            error = record["error"]
+            found[entry.label, f"{error['type']}: {error['message']}"].append(record)
+    return found
 
 
 @contextmanager

@@ -66,7 +66,8 @@ def report(
     page = render_report(results, with_published=with_published, rank_published=rank_published)
     with whole(target) as (temporary,):
         temporary.write_text(page, encoding="utf-8")
-    say(f"Wrote {target} ({len(page.encode()) / 1e6:.1f} MB).")
+    size = len(page.encode())
+    say(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'}).")
 
 
 @click.command(cls=Command)

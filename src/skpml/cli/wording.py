@@ -13,6 +13,8 @@ _TRANSLATIONS = tuple(
             'pass --tags COLUMN for a column of tags such as "a;b", or --label COLUMN once for each column of 0 and 1',
         ),
         (r"pass ignore=\['(.*?)'\]", r"pass --ignore '\1'"),
+        (r'pass truth="(.*?)"', r"pass --true-tags '\1'"),
+        (r"pass separator='(.*?)'", r"pass --separator '\1'"),
         (r'pass its encoding, as in encoding="latin-1"', "pass its encoding, as in --encoding latin-1"),
         (r'use style="flags" or another separator', "use --style flags or another --separator"),
         (
@@ -36,6 +38,7 @@ def one_sentence(error: BaseException) -> str:
     else:
         message = str(error)
     message = " ".join(message.split()) or type(error).__name__
-    for pattern, words in _TRANSLATIONS:
+    # A suite says in its own file what the other commands take as options.
+    for pattern, words in () if getattr(error, "about_a_suite", False) else _TRANSLATIONS:
         message = pattern.sub(words, message)
     return message

@@ -127,9 +127,10 @@ class PartialDataset:
         missing = truth > candidates
         if missing.any():
             row, column = np.argwhere(missing)[0]
+            count = int(missing.sum())
             raise ValueError(
                 f"every true label must be a candidate: row {row} has label {column} ({names[column]!r}) "
-                f"in truth but not in candidates ({int(missing.sum())} such cells in all)"
+                f"in truth but not in candidates ({count} such {'cell' if count == 1 else 'cells'} in all)"
             )
         return truth
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from skpml.datasets import REGISTRY, DatasetFormatError
+from skpml.datasets import REGISTRY
 from skpml.datasets.digits import DIGITS
 from skpml.datasets.files import READERS
 from skpml.datasets.folder import present_files
@@ -61,13 +61,11 @@ def check_data(plan: Plan, runs: Iterable[Run]) -> None:
 
     Raises
     ------
-    SuiteError, DatasetFormatError
+    SuiteError
     """
     for run in {run.configuration: run for run in runs if run.data is not None}.values():
         try:
             n_rows = len(FoldData(run, plan.data_home, plan.suite.folder).dataset.candidates)
-        except DatasetFormatError:
-            raise
         except (ValueError, TypeError) as error:
             place: tuple[str | int, ...] = ("reading", run.configuration)
             if run.configuration not in plan.suite.reading:

@@ -24,6 +24,8 @@ _SHIPPED = "skpml.experiments.suites"
 class SuiteError(ValueError):
     """A suite that says something impossible; the message names file, line and key."""
 
+    about_a_suite = True
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -209,6 +211,8 @@ def load_suite(name: str | Path) -> Suite:
     path = Path(name)
     if path.suffix != ".toml":
         near = get_close_matches(str(name), shipped_suites(), n=1)
+        if path.with_name(f"{path.name}.toml").is_file():
+            near = [f"{name}.toml"]
         instead = f"did you mean {near[0]!r}? " if near else ""
         raise SuiteError(
             f"there is no suite {str(name)!r}: {instead}Those that come along are {', '.join(shipped_suites())}; "

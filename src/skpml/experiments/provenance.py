@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from skpml.experiments.results import Cell, Record, Results
+
+_LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +123,9 @@ def _failures(cells: list[tuple[str, str, Cell]]) -> list[Failure]:
     return [
         Failure(
             label=label,
-            places=tuple(_place(record["run"]) for record in records),
+            places=tuple(place_of(record["run"]) for record in records),
             kind=kind,
-            message=message,
+            message=shortened(message),
             traceback=str((records[0].get("error") or {}).get("traceback") or ""),
         )
         for (label, kind, message), records in groups.items()
@@ -149,9 +151,16 @@ def _not_converged(cells: list[tuple[str, str, Cell]]) -> dict[str, tuple[int, i
     return {label: counts for label, counts in found.items() if counts[0]}
 
 
-def _place(run: Any) -> str:
-    fold = "" if run.get("fold") is None else f", fold {run['fold'] + 1}"
+def place_of(run: Mapping[str, Any]) -> str:
+    """Where a run was done, for people; folds are counted as in the files."""
+    fold = "" if run.get("fold") is None else f", fold {run['fold']}"
     return f"{run['configuration']}, seed {run['seed']}{fold}"
+
+
+def shortened(message: str) -> str:
+    """The beginning of a long message on one line; the record of the run holds all of it."""
+    text = " ".join(message.split())
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"
 
 
 def _distinct(records: Iterable[Record]) -> list[Record]:

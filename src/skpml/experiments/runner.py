@@ -114,7 +114,7 @@ def run_plan(
 
     Raises
     ------
-    SuiteError, DatasetFormatError
+    SuiteError
         If the checks find something wrong. Nothing is written.
     WorkerDied
         If a worker process ended in the middle of a run. What was done is kept.

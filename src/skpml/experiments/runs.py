@@ -85,7 +85,7 @@ class Run:
 
     def __str__(self) -> str:
         where = f"{self.configuration}, seed {self.seed}"
-        where += "" if self.fold is None else f", fold {self.fold + 1} of {self.folds}"
+        where += "" if self.fold is None else f", fold {self.fold} of {self.folds}"
         shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{self.method}({shown}) on {where}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from skpml.datasets.formats.label_columns import (
     TableStyle,
     Tags,
     check_columns,
+    check_truth,
     find_layout,
     flag,
     label_vocabulary,
@@ -103,11 +104,18 @@ def read_csv(
             return tag_matrix(path, tags[part.column], names, lines)
         return None if part is None else _flag_matrix(path, rows, part, position, lines)
 
+    def advice(column: str) -> str:
+        listed = {tag for row in rows for tag in split_tags(row[position[column]], separator)}
+        truth_like = layout.truth is None and listed and listed <= set(names)
+        first = f'if it lists true labels, pass truth="{column}"; ' if truth_like else ""
+        return f"{first}if the column is no feature, pass ignore=[{column!r}]"
+
+    found = {"candidates": matrix(layout.candidates), "truth": matrix(layout.truth)}
+    check_truth(path, layout, **found, names=names, lines=lines, separator=separator)
     return build_dataset(
         path,
-        X=_feature_matrix(path, rows, layout.features, position, lines),
-        candidates=matrix(layout.candidates),
-        truth=matrix(layout.truth),
+        X=_feature_matrix(path, rows, layout.features, position, lines, advice),
+        **found,
         label_names=names,
         feature_names=layout.features or None,
         empty_rows=empty_rows,
@@ -153,7 +161,7 @@ def read_csv_features(
     header, rows, lines = _read_rows(path, delimiter, encoding)
     check_columns(path, header, columns)
     position = {name: column for column, name in enumerate(header)}
-    return _feature_matrix(path, rows, tuple(columns), position, lines, needed=True)
+    return _feature_matrix(path, rows, tuple(columns), position, lines, lambda column: "fill it in")
 
 
 def _feature_matrix(
@@ -162,8 +170,7 @@ def _feature_matrix(
     names: tuple[str, ...],
     position: dict[str, int],
     lines: list[int],
-    *,
-    needed: bool = False,
+    advice: Callable[[str], str],
 ) -> Any:
     if not names:
         return None
@@ -180,8 +187,7 @@ def _feature_matrix(
             name, cell = names[bad[0]], cells[bad[0]]
             raise DatasetFormatError(
                 path,
-                f"column {name!r} holds {cell!r}, which is not a finite number; "
-                + ("fill it in" if needed else f"if the column is no feature, pass ignore=[{name!r}]"),
+                f"column {name!r} holds {cell!r}, which is not a finite number; {advice(name)}",
                 line=lines[index],
             )
     return X

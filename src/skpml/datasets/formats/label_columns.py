@@ -171,6 +171,50 @@ def tag_matrix(
     return matrix
 
 
+def check_truth(
+    path: Path,
+    layout: Layout,
+    candidates: Any,
+    truth: Any,
+    names: tuple[str, ...],
+    *,
+    lines: Sequence[int] | None,
+    separator: str,
+) -> None:
+    """Raise unless every true label of a table is a candidate; names the columns, and the line where there are any."""
+    if layout.candidates is None or layout.truth is None:
+        return
+    missing = truth > candidates
+    if not missing.any():
+        return
+    row, label = np.argwhere(missing)[0]
+    held, lacking = (
+        part.column if isinstance(part, Tags) else part.columns[label]
+        for part in (layout.truth, layout.candidates)
+    )
+    count, hint = int(missing.sum()), ""
+    if isinstance(layout.truth, Tags):
+        hint = _separator_hint(names[label], separator, bool((truth & candidates).any()))
+    place = f"row {row}: " if lines is None else ""
+    raise DatasetFormatError(
+        path,
+        f"{place}every true label must be a candidate: {names[label]!r} stands in column {held!r} but not in {lacking!r} "
+        f"({count} such {'label' if count == 1 else 'labels'} in the file){hint}",
+        line=None if lines is None else lines[row],
+    )
+
+
+def _separator_hint(tag: str, separator: str, some_match: bool) -> str:
+    other = next((mark for mark in ",;|/\t" if mark != separator and mark in tag), None)
+    if other is not None:
+        return f"; if {other!r} stands between tags, pass separator={other!r}"
+    return (
+        ""
+        if some_match
+        else f"; no tag of the one column stands in the other: is the separator {separator!r} right?"
+    )
+
+
 def table_columns(dataset: PartialDataset, style: TableStyle, separator: str) -> dict[str, Any]:
     """Return the columns of a data set for writing: features, then candidates, then truth.
 

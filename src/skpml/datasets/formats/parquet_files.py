@@ -18,6 +18,7 @@ from skpml.datasets.formats.label_columns import (
     TableStyle,
     Tags,
     check_columns,
+    check_truth,
     find_layout,
     label_vocabulary,
     split_tags,
@@ -71,11 +72,12 @@ def read_parquet(
             return tag_matrix(path, tags[part.column], names, None)
         return None if part is None else _flag_matrix(path, table, part)
 
+    found = {"candidates": matrix(layout.candidates), "truth": matrix(layout.truth)}
+    check_truth(path, layout, **found, names=names, lines=None, separator=separator)
     return build_dataset(
         path,
         X=_feature_matrix(path, table, layout.features),
-        candidates=matrix(layout.candidates),
-        truth=matrix(layout.truth),
+        **found,
         label_names=names,
         feature_names=layout.features or None,
         empty_rows=empty_rows,
