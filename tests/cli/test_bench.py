@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 import time
@@ -236,19 +237,37 @@ def test_what_is_wrong_is_told_in_one_sentence(
 
 
 def test_a_new_users_own_data_and_method(run: Run, folder: Path, photos: Path) -> None:
-    """A CSV file with tags, a method in a module beside the suite: nothing else is needed."""
+    """The example of the page: a CSV file with tags, a method in a module beside the suite, nothing else."""
     (folder / "my_method.py").write_text(
         "from skpml.reference import CandidateRidge\n\nclass Mine(CandidateRidge):\n    pass\n"
     )
-    (folder / "photos.toml").write_text(
-        'name = "photos"\nconfigurations = ["photos.csv"]\nfolds = 3\n'
-        'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
-        '[[methods]]\nname = "my_method:Mine"\nlabel = "mine"\n[[methods]]\nname = "pml-ni"\n'
-    )
-    result = run("bench", "run", "photos.toml", "--folder", "out")
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "experiments.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    (folder / "photos.toml").write_text(example)
+    result = run("bench", "run", "photos.toml")
     assert result.exit_code == 0, result.output
-    assert "6 runs done" in result.stdout
-    assert "mine" in (folder / "out" / "photos.html").read_text(encoding="utf-8")
+    assert "40 runs done" in result.stdout
+    text = (folder / "bench" / "photos.html").read_text(encoding="utf-8")
+    assert "Average rank (N = 2)" in text
+    assert "ridge on truth" in text
+
+
+def test_a_classifier_of_scikit_learn_and_rows_without_candidates(
+    run: Run, folder: Path, photos: Path
+) -> None:
+    first, *rest = photos.read_text().splitlines()
+    # The first rows lose all tags.
+    bare = [",".join([*line.split(",")[:4], "", ""]) for line in rest[:3]]
+    photos.write_text("\n".join([first, *bare, *rest[3:]]) + "\n")
+    (folder / "photos.toml").write_text(
+        'name = "photos"\nconfigurations = ["photos.csv"]\nfolds = 2\n'
+        'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+        '[[methods]]\nname = "sklearn.ensemble:RandomForestClassifier"\nparameters = { n_estimators = 5 }\n'
+        '[[methods]]\nname = "pml-ni"\n'
+    )
+    result = run("bench", "run", "photos.toml")
+    assert result.exit_code == 0, result.output
+    assert "4 runs done" in result.stdout
 
 
 def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from skpml.experiments import SuiteError, expand, load_suite, shipped_suites
+from skpml.experiments import MethodEntry, Suite, SuiteError, Tuning, expand, load_suite, shipped_suites
+from skpml.experiments.protocol import PAPER_METRICS
 from skpml.experiments.toml_lines import line_of
 from skpml.published import published_results
 
@@ -249,3 +254,28 @@ def test_the_authors_weights() -> None:
 
 def test_the_quick_suite_needs_no_data(tmp_path: Path) -> None:
     assert expand(load_suite("quick"), data_home=tmp_path).absent == {}
+
+
+def keys_of(model: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
+    """All keys of a suite's file, as in ``methods.tuning.grid``."""
+    found = {}
+    for name, field in model.model_fields.items():
+        found[prefix + name] = field
+        inner = {"methods": MethodEntry, "tuning": Tuning}.get(name)
+        found |= {} if inner is None else keys_of(inner, f"{prefix}{name}.")
+    return found
+
+
+def test_the_page_tells_every_key_and_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "experiments.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `([\w.]+)` \| (.+?) \| .+ \|$", page, flags=re.MULTILINE))
+    keys = keys_of(Suite)
+    assert list(told) == list(dict.fromkeys(told))
+    assert set(told) == set(keys)
+    assert len(PAPER_METRICS) == 5
+    computed = {"metrics": "the paper's five", "methods.label": "the name"}
+    for key, field in keys.items():
+        default = "needed" if field.is_required() else f"`{json.dumps(field.default)}`"
+        if not field.is_required() and field.default in (None, "", [], {}):
+            default = computed.get(key, "none")
+        assert told[key] == default, key
