@@ -21,7 +21,7 @@ pytest.importorskip("scikit_posthocs")
 from skpml.experiments.report import is_report, render_report
 from skpml.experiments.tables import Entry, collect, metric_table, rank_methods
 
-VOID = {"meta", "br", "input"}
+VOID = {"meta", "br", "input", "wbr"}
 ATTACK = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
@@ -303,3 +303,68 @@ def test_only_reports_are_taken_for_such(page: str, tmp_path: Path) -> None:
     assert is_report(own)
     assert not is_report(other)
     assert not is_report(tmp_path)
+
+
+def section(page: str, name: str) -> str:
+    """The text of a section, on one line; empty where there is none."""
+    found = re.search(rf'<section id="{name}">.*?</section>', page, flags=re.DOTALL)
+    return "" if found is None else " ".join("".join(check_text(found[0])).split())
+
+
+def check_text(part: str) -> list[str]:
+    checker = Checker()
+    checker.feed(part)
+    return checker.text
+
+
+def test_where_there_are_no_ranks_the_page_says_why() -> None:
+    floor = {"name": "ridge", "role": "floor"}
+    alone = make_suite(methods=[{"name": "pml-ma"}, floor], folds=2)
+    reason = "There are no ranks: pml-ma is the only method to rank, and two at least are needed"
+    assert reason in section(render_report(collect(alone, make_records(alone))), "ranks")
+    none = make_suite(methods=[floor], control=None, folds=2)
+    assert "there is no method to rank" in section(render_report(collect(none, make_records(none))), "ranks")
+    two = make_suite(
+        methods=[{"name": "pml-ma"}, {"name": "pml-ni"}], folds=2, configurations=["emotions-3", "birds-3"]
+    )
+    records = make_records(two)
+    assert "There are no ranks" not in render_report(collect(two, records))
+    places = {("pml-ma", "emotions-3"), ("pml-ni", "birds-3")}
+    apart = [r for r in records if (r["run"]["method"], r["run"]["configuration"]) in places]
+    told = section(render_report(collect(two, apart)), "ranks")
+    assert "on no configuration do all ranked methods have a whole result" in told
+    assert "emotions-3 (not run: pml-ni)" in told
+    alone = [r for r in records if r["run"]["method"] == "pml-ma"]
+    told = section(render_report(collect(two, alone)), "ranks")
+    assert "fewer than two methods have a whole result" in told
+
+
+def test_two_methods_without_a_control_have_ranks_and_no_test() -> None:
+    suite = make_suite(methods=[{"name": "pml-ma"}, {"name": "pml-ni"}], control=None, folds=2)
+    page = render_report(collect(suite, make_records(suite)))
+    assert "There is no test: two methods are compared where one of them is the control" in page
+
+
+def test_what_holds_for_every_table_is_said_once(page: str) -> None:
+    notes = ["".join(check_text(note)) for note in re.findall(r"<li>(.*?)</li>", page, flags=re.DOTALL)]
+    assert len(notes) == len(set(notes))
+    for words in (
+        "Mean ± sample standard deviation",
+        "Wilcoxon's signed-rank",
+        "A bar joins methods",
+        "Effect size:",
+    ):
+        assert sum(words in note for note in notes) == 1, words
+    assert "Hamming loss, Ranking loss, One-error, Coverage: Lower is better." in notes
+    assert "Average precision: Higher is better." in notes
+
+
+def test_a_long_message_of_a_failure_is_cut_and_its_traceback_is_not() -> None:
+    suite = make_suite(folds=2)
+    page = render_report(collect(suite, [make_failure(suite, "pamb", "arts-9", 0, "long " * 100)]))
+    told, traceback = re.search(
+        r"<code>(LinAlgError.*?)</code>.*?<pre>(.*?)</pre>", page, flags=re.DOTALL
+    ).groups()
+    assert told.endswith("…")
+    assert len(told) < 320
+    assert traceback.count("long") == 100

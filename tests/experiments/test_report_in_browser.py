@@ -242,3 +242,21 @@ def test_labels_of_the_diagram_do_not_run_into_each_other_or_out_of_it(page: Any
             apart = right <= other[0] or other[1] <= left
             overlap = min(bottom, other[3]) - max(top, other[2])
             assert apart or overlap < 0.3 * (bottom - top)
+
+
+def test_long_labels_are_broken_before_a_column_is_cut(browser: Any, tmp_path: Path) -> None:
+    long = "my own method with a rather long label, trained on half of the candidates only"
+    methods = [{"name": "mine:Mine", "label": long}, {"name": "pml-ma"}]
+    methods += [{"name": "sklearn.ensemble:RandomForestClassifier"}, {"name": "ridge", "role": "floor"}]
+    methods += [{"name": "ridge", "label": "ridge on truth", "role": "ceiling"}]
+    suite = make_suite(methods=methods, configurations=["photos.csv", "digits-6"], control=long, folds=2)
+    file = tmp_path / "long.html"
+    file.write_text(render_report(collect(suite, make_records(suite))), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page.goto(file.as_uri())
+    cut = page.evaluate(
+        "() => Array.from(document.querySelectorAll('.scroll')).filter(e => e.scrollWidth > e.clientWidth)"
+        ".map(e => e.getAttribute('aria-label'))"
+    )
+    page.close()
+    assert cut == []

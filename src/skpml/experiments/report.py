@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from skpml.experiments import figures
 from skpml.experiments.figures import Drawing
-from skpml.experiments.metric_tables import metric_table, tuning_of
+from skpml.experiments.metric_tables import MetricTable, metric_table, tuning_of
 from skpml.experiments.page_tables import (
     PageTable,
     ablation_page_table,
@@ -27,9 +28,20 @@ from skpml.experiments.provenance import chosen_values, gather_provenance
 from skpml.experiments.ranking import Ranking, rank_methods
 from skpml.experiments.results import Results, metric_title
 from skpml.experiments.summaries import SMALLEST_GAP, costs, noise_gap
-from skpml.experiments.wording import joint_notes, number, p_value, table_notes
+from skpml.experiments.wording import (
+    comparison_notes,
+    joint_notes,
+    number,
+    p_value,
+    said_once,
+    table_notes,
+    why_no_ranks,
+)
 
 __all__ = ["is_report", "render_report"]
+
+# Characters; longer names are broken where a table is wider than the page.
+_LONG_NAME = 24
 
 _GENERATOR = '<meta name="generator" content="scikit-pml bench report">'
 
@@ -41,7 +53,6 @@ class _MetricPart:
     metric: str
     title: str
     table: PageTable
-    notes: list[str]
     verdict: str
     diagram: Drawing | None
     control: PageTable | None
@@ -83,7 +94,7 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
         import jinja2
         import matplotlib  # noqa: F401
         import scikit_posthocs  # noqa: F401
-        from markupsafe import Markup
+        from markupsafe import Markup, escape
     except ImportError as error:
         raise ImportError(
             f'the report needs {error.name}: pip install "scikit-pml[bench]"', name=error.name
@@ -95,9 +106,15 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    # A long name without blanks, such as that of a class, may be broken at its marks.
+    environment.filters["breakable"] = lambda text: Markup(
+        re.sub(r"(?<=[.:_/])(?=\w)", "<wbr>", escape(text))
+    )
+    environment.globals["long"] = _LONG_NAME
     suite, has_cells = results.suite, bool(results.cells)
     with_published = with_published or rank_published
     rankings = [rank_methods(results, metric, rank_published=rank_published) for metric in suite.metrics]
+    tables = [metric_table(results, metric, with_published=with_published) for metric in suite.metrics]
     gap = noise_gap(results) if suite.kind != "decomposition" else None
     script, style = (
         files("skpml.experiments").joinpath("templates", name).read_text(encoding="utf-8")
@@ -108,6 +125,14 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
     decomposition = figures.decomposition_curves(results) if suite.kind == "decomposition" else []
     found = costs(results)
     ranked = any(ranking.average_ranks for ranking in rankings)
+    no_ranks = "" if ranked else why_no_ranks(results, rankings[0])
+    notes = {
+        table.metric: [
+            *table_notes(table, None if ranked or no_ranks else ranking),
+            *comparison_notes(ranking),
+        ]
+        for table, ranking in zip(tables, rankings, strict=True)
+    }
     page = environment.get_template("report.html.j2").render(
         generator=Markup(_GENERATOR),
         script=Markup(script),
@@ -118,8 +143,10 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
         results=results,
         provenance=gather_provenance(results),
         ranks=ranks_page_table(rankings) if ranked else None,
+        no_ranks=no_ranks,
         rank_notes=joint_notes(rankings),
-        parts=[_part(results, ranking, with_published) for ranking in rankings]
+        notes_of_tables=said_once(notes) if has_cells else [],
+        parts=[_part(results, *pair) for pair in zip(rankings, tables, strict=True)]
         if has_cells or results.sweeps
         else [],
         gap=gap,
@@ -145,14 +172,12 @@ def is_report(path: str | Path) -> bool:
         return False
 
 
-def _part(results: Results, ranking: Ranking, with_published: bool) -> _MetricPart:
+def _part(results: Results, ranking: Ranking, table: MetricTable) -> _MetricPart:
     metric, kind = ranking.metric, results.suite.kind
-    table = metric_table(results, metric, with_published=with_published)
     return _MetricPart(
         metric=metric,
         title=f"{metric_title(metric)} {table.direction}",
         table=results_page_table(table, ranking),
-        notes=table_notes(table, ranking) if results.cells else [],
         verdict=_verdict(ranking),
         diagram=figures.critical_difference(ranking),
         control=control_page_table(ranking),
@@ -168,6 +193,8 @@ def _verdict(ranking: Ranking) -> str:
     if test is None or found is None:
         if ranking.n == 1 and ranking.average_ranks:
             return "With 1 configuration there is no test: two at least are needed."
+        if len(ranking.average_ranks) == 2 and not ranking.wilcoxon:
+            return "There is no test: two methods are compared where one of them is the control of the suite."
         return _verdict_on_two(ranking) if len(ranking.wilcoxon) == 1 else ""
     f_statistic = (
         f"F = {number(test.f_statistic, 2)} against a critical value of {number(test.critical_value, 2)}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 from skpml.experiments.consistency import dataset_of
 from skpml.experiments.metric_tables import PUBLISHED, Column, MetricTable
 from skpml.experiments.ranking import Ranking
-from skpml.experiments.results import metric_title
+from skpml.experiments.results import Results, metric_title
 
 
 def number(value: float, digits: int) -> str:
@@ -26,9 +27,9 @@ def p_value(value: float) -> str:
 
 def table_notes(table: MetricTable, ranking: Ranking | None) -> list[str]:
     """What a reader must know of a table of results, in sentences."""
-    better = "higher" if table.greater_is_better else "lower"
     notes = [
-        f"Mean ± sample standard deviation over folds and seeds; {better} is better.",
+        "Mean ± sample standard deviation over folds and seeds.",
+        f"{'Higher' if table.greater_is_better else 'Lower'} is better.",
         f"The best and the second best method of a row are marked, as printed to {table.digits} decimals; "
         "equal figures share a mark.",
         tuning_note(table.columns),
@@ -98,11 +99,52 @@ def ranking_notes(ranking: Ranking) -> list[str]:
 
 def joint_notes(rankings: Sequence[Ranking]) -> list[str]:
     """The notes of all rankings; what is the same for several metrics is said once."""
-    notes: dict[str, list[str]] = {}
-    for ranking in rankings:
-        for note in ranking_notes(ranking):
-            notes.setdefault(note, []).append(metric_title(ranking.metric))
+    return said_once({ranking.metric: ranking_notes(ranking) for ranking in rankings})
+
+
+def said_once(notes_of: Mapping[str, Iterable[str]]) -> list[str]:
+    """Notes of several metrics: what is the same for all is said once, what is not with the metrics it is about."""
+    metrics_of: dict[str, list[str]] = {}
+    # The first notes of all, then the second ones: what is about the same thing stands together.
+    for notes in zip_longest(*notes_of.values()):
+        for metric, note in zip(notes_of, notes, strict=True):
+            if note is not None:
+                metrics_of.setdefault(note, []).append(metric_title(metric))
     return [
-        note if len(titles) == len(rankings) else f"{', '.join(titles)}: {note}"
-        for note, titles in notes.items()
+        note if len(titles) == len(notes_of) else f"{', '.join(titles)}: {note}"
+        for note, titles in metrics_of.items()
     ]
+
+
+def comparison_notes(ranking: Ranking) -> list[str]:
+    """What a reader must know of the diagram and of the comparisons with the control."""
+    notes = []
+    if ranking.nemenyi is not None:
+        band = f" The shaded band reaches one critical difference to both sides of {ranking.control}."
+        notes.append(
+            "In the diagrams better methods stand on the left. A bar joins methods that Nemenyi's test does not tell "
+            f"apart at the level 0.05.{band if ranking.control in ranking.average_ranks else ''}"
+        )
+    if count := len(ranking.wilcoxon):
+        notes += [
+            "Against the control: Wilcoxon's signed-rank test over configurations, two-sided; Holm's correction for "
+            f"{count} comparison{'s' if count > 1 else ''}; bold below 0.05.",
+            f"Effect size: rank-biserial correlation, 1 where {ranking.control} is better everywhere, −1 where it is "
+            "worse.",
+        ]
+    return notes
+
+
+def why_no_ranks(results: Results, ranking: Ranking) -> str:
+    """Why a comparison has no ranks, in a sentence; nothing where it has, or where none are expected."""
+    if ranking.average_ranks or results.suite.kind not in ("comparison", "ablation") or not results.cells:
+        return ""
+    methods = results.labels("method")
+    if len(methods) < 2:
+        only = f"{methods[0]} is the only method" if methods else "there is no method"
+        reason = f"{only} to rank, and two at least are needed; floor and ceiling are not ranked"
+    elif len(ranking.values) < 2:
+        reason = "fewer than two methods have a whole result on any configuration"
+    else:
+        reason = "on no configuration do all ranked methods have a whole result"
+    return f"There are no ranks: {reason}."
