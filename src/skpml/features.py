@@ -127,21 +127,29 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         random. Below, the draw does not depend on the order of the rows.
     anchors : array of shape (a, n_features) or None, default=None
         Fixed anchors instead of drawn ones.
+    width : float, default=1.0
+        Multiplies σ².
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     anchors_ : ndarray of shape (a, n_features)
     bandwidth_ : float
-        σ².
+        σ² times the width.
     mean_ : ndarray of shape (a,)
     """
 
     def __init__(
-        self, *, n_anchors: int | None = None, anchors: Any = None, random_state: Any = None
+        self,
+        *,
+        n_anchors: int | None = None,
+        anchors: Any = None,
+        width: float = 1.0,
+        random_state: Any = None,
     ) -> None:
         self.n_anchors = n_anchors
         self.anchors = anchors
+        self.width = width
         self.random_state = random_state
 
     def fit(self, X: Any, y: None = None) -> Self:
@@ -152,7 +160,7 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=_FLOATS)
         # A draw from a generator moves it on, so only a draw from a seed can be reused.
         if self.anchors is None and isinstance(self.random_state, Integral):
-            key = (self.n_anchors, int(self.random_state))
+            key = (self.n_anchors, float(self.width), int(self.random_state))
             fitted = once("RBFAnchors", X, key, lambda: self._fitted(X))
         else:
             fitted = self._fitted(X)
@@ -160,8 +168,10 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         return mapped
 
     def _fitted(self, X: NDArray[Any]) -> tuple[NDArray[Any], float, NDArray[Any], NDArray[Any]]:
+        if not self.width > 0:
+            raise ValueError(f"width must be above 0, got {self.width!r}.")
         self.anchors_ = self._choose_anchors(X)
-        self.bandwidth_ = self._mean_squared_distance(X)
+        self.bandwidth_ = self.width * self._mean_squared_distance(X)
         mapped = self._kernel(X)
         mean = mapped[:, :-1].mean(axis=0)
         mapped[:, :-1] -= mean

@@ -23,8 +23,14 @@ def problem(n=60, d=4, c=3, seed=0):
 
 
 RHO = np.array([[0.25, 0.3, 0.35], [0.1, 0.1, 0.1]])
-GAMMA = np.array([0.7, 3.0])
+GAMMA = np.array([0.175, 0.75])
 B = np.array([[1.0, 0.4, -0.2], [0.4, 1.0, 0.1], [-0.2, 0.1, 1.0]])
+
+
+def unit_rows(X):
+    """Centred features as the spectrum scales them."""
+    centred = X - X.mean(axis=0)
+    return centred / np.sqrt((centred**2).sum(axis=1).mean())
 
 
 def rows_with_candidates(Y):
@@ -40,7 +46,9 @@ class TestSpectrum:
         assert (np.diff(spectrum.values) <= 0).all()
         assert_allclose(spectrum.rows.T @ spectrum.rows, np.diag(spectrum.values), atol=1e-10)
         centred = X - X.mean(axis=0)
-        assert_allclose(spectrum.rows @ spectrum.rows.T, centred @ centred.T, atol=1e-10)
+        assert_allclose((spectrum.rows**2).sum(axis=1).mean(), 1)
+        unit = centred / np.sqrt((centred**2).sum(axis=1).mean())
+        assert_allclose(spectrum.rows @ spectrum.rows.T, unit @ unit.T, atol=1e-10)
         assert_allclose(spectrum.project(X[:5]), spectrum.rows[:5], atol=1e-12)
 
 
@@ -86,17 +94,15 @@ class TestLogistic:
         )
         logits = found.logits(spectrum_of(X).project(X))[:, 0]
         for label in range(3):
-            known = LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(
-                X - X.mean(axis=0), truth[:, label]
-            )
-            assert_allclose(logits[:, label], known.decision_function(X - X.mean(axis=0)), atol=1e-5)
+            known = LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(unit_rows(X), truth[:, label])
+            assert_allclose(logits[:, label], known.decision_function(unit_rows(X)), atol=1e-5)
 
     @pytest.mark.parametrize("one", [False, True])
     @pytest.mark.parametrize("covariance", [None, B])
     def test_no_step_lowers_the_likelihood_without_momentum(self, one, covariance):
         X, _, Y = problem(n=40, seed=1)
         found = solve_logistic(
-            spectrum_of(5 * X), Y, gamma=np.array([1e-3, 1.0]), rho=RHO, covariance=covariance, tol=0.0,
+            spectrum_of(X), Y, gamma=np.array([1e-4, 0.1]), rho=RHO, covariance=covariance, tol=0.0,
             one_true=rows_with_candidates(Y) if one else None, momentum=False, max_iter=300,
         )  # fmt: skip
         for history in found.history:
@@ -156,7 +162,7 @@ class TestLeastSquares:
             for row in range(25):
                 others = np.arange(25) != row
                 # Ridge on centred features, the intercept free: the row taken out of a fit with that very centre.
-                design = np.hstack([X - X.mean(axis=0), np.ones((25, 1))])
+                design = np.hstack([unit_rows(X), np.ones((25, 1))])
                 penalty = np.diag([gamma] * 4 + [0.0])
                 coef = np.linalg.solve(
                     design[others].T @ design[others] + penalty, design[others].T @ Y[others]
@@ -166,9 +172,9 @@ class TestLeastSquares:
     def test_without_noise_it_is_ridge_regression(self):
         X, _, Y = problem()
         found = solve_least_squares(spectrum_of(X), Y, gamma=np.array([2.0]), rho=np.full((1, 3), 1e-15))
-        known = Ridge(alpha=2.0).fit(X, Y)
+        known = Ridge(alpha=2.0).fit(unit_rows(X), Y)
         scores = spectrum_of(X).rows @ found.coef[:, 0] + found.intercept[0]
-        assert_allclose(scores, known.predict(X), atol=1e-8)
+        assert_allclose(scores, known.predict(unit_rows(X)), atol=1e-8)
 
     @pytest.mark.parametrize("one", [False, True])
     def test_it_ends_where_regression_and_posterior_agree(self, one):
@@ -188,7 +194,7 @@ class TestLeastSquares:
 
     def test_noise_is_taken_off(self):
         X, truth, Y = problem(n=2000, seed=3)
-        found = solve_least_squares(spectrum_of(X), Y, gamma=np.array([1.0]), rho=np.full((1, 3), 0.3))
+        found = solve_least_squares(spectrum_of(X), Y, gamma=np.array([0.3]), rho=np.full((1, 3), 0.3))
         mean = found.targets[:, 0].mean(axis=0)
         assert (np.abs(mean - truth.mean(axis=0)) < 0.5 * (Y - truth).mean(axis=0)).all()
 
@@ -204,7 +210,7 @@ def _solutions(spectrum, Y, gamma, rho, one):
 def test_many_settings_at_once_are_many_settings_one_by_one(one):
     X, _, Y = problem()
     spectrum = spectrum_of(X)
-    gamma = np.array([0.1, 1.0, 10.0, 3.0])
+    gamma = np.array([0.025, 0.25, 2.5, 0.75])
     rho = np.vstack([RHO, RHO / 2])
     together = _solutions(spectrum, Y, gamma, rho, one)
     for setting in range(4):

@@ -52,15 +52,20 @@ def leverages(spectrum: Spectrum, gamma: Array) -> Array:
     return spectrum.rows**2 @ share + 1 / spectrum.rows.shape[0]
 
 
-def ridge_scores(spectrum: Spectrum, targets: Array, gamma: Array) -> tuple[Array, Array, Array]:
-    """Ridge regression of targets (n, s, c) with a weight for each setting: W, b, and the scores of each row left out."""
+def ridge_scores(
+    spectrum: Spectrum, targets: Array, gamma: Array, h: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Ridge regression of targets (n, s, c) with a weight for each setting: W, b, and the scores of each row left out.
+
+    ``h`` are the :func:`leverages`, where they are at hand.
+    """
     xp = array_namespace(targets)
     b = xp.mean(targets, axis=0)
     n, shape = targets.shape[0], targets.shape[1:]
     W = (spectrum.rows.T @ (targets - b).reshape((n, -1))).reshape((-1, *shape))
     W = W / (spectrum.values[:, None, None] + gamma[None, :, None])
     scores = (spectrum.rows @ W.reshape((W.shape[0], -1))).reshape((n, *shape)) + b
-    h = leverages(spectrum, gamma)[:, :, None]
+    h = (leverages(spectrum, gamma) if h is None else h)[:, :, None]
     # A row that alone decides its score has nothing to be left out against.
     return W, b, (scores - h * targets) / xp.where(h < 1 - 1e-9, 1 - h, 1e-9)
 
@@ -98,10 +103,12 @@ def solve_least_squares(
     n_settings = gamma.shape[0]
     history: list[list[float]] = [[] for _ in range(n_settings)]
     active = list(range(n_settings))
+    h = leverages(spectrum, gamma)
     for _ in range(max_iter):
         chosen = xp.asarray(active, device=device(Y))
         old, noise = xp.take(R, chosen, axis=1), xp.take(rho, chosen, axis=0)
-        left_out = ridge_scores(spectrum, old, xp.take(gamma, chosen, axis=0))[2]
+        weights, shares = xp.take(gamma, chosen, axis=0), xp.take(h, chosen, axis=1)
+        left_out = ridge_scores(spectrum, old, weights, shares)[2]
         new = posterior(_as_probability(left_out), noise, labels)
         if one_true is not None:
             new = given_one(new, one_true)
@@ -112,7 +119,7 @@ def solve_least_squares(
         active = [setting for setting in active if history[setting][-1] >= tol]
         if not active:
             break
-    W, b, left_out = ridge_scores(spectrum, R, gamma)
+    W, b, left_out = ridge_scores(spectrum, R, gamma, h)
     return LeastSquaresSolution(
         coef=W,
         intercept=b,

@@ -38,7 +38,8 @@ def given_one(probabilities: Array, rows: Array) -> Array:
     """
     xp = array_namespace(probabilities)
     some = _chance_of_one(probabilities)[..., None]
-    return xp.where(rows & (some > 0), probabilities / xp.where(some > 0, some, 1.0), probabilities)
+    conditional = xp.clip(probabilities / xp.where(some > 0, some, 1.0), 0.0, 1.0)
+    return xp.where(rows & (some > 0), conditional, probabilities)
 
 
 def log_likelihood(logits: Array, rho: Array, Y: Array, one_true: Array | None = None) -> Array:

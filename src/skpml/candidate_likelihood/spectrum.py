@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from array_api_compat import array_namespace
 
@@ -14,14 +15,16 @@ _SMALLEST_SHARE = 1e-10
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """Centred features Z (n×r) with ``ZᵀZ = diag(e)``.
+    """Centred features Z (n×r) with ``ZᵀZ = diag(e)``, scaled so that a row has length 1 in the mean square.
+
+    The scale makes the weight γ of coefficients mean the same for any number of anchors and any kernel width.
 
     Attributes
     ----------
     rows : (n, r)
         Z.
     values : (r,)
-        e, in descending order.
+        e, in descending order; they add up to n.
     mean : (d,)
         Of the features; subtracted first.
     directions : (d, r)
@@ -32,6 +35,11 @@ class Spectrum:
     values: Array
     mean: Array
     directions: Array
+
+    def astype(self, dtype: Any) -> Spectrum:
+        """The same in another precision."""
+        xp = array_namespace(self.rows)
+        return Spectrum(**{name: xp.astype(value, dtype) for name, value in vars(self).items()})
 
     def project(self, X: Array) -> Array:
         """Other rows in the same basis."""
@@ -46,5 +54,9 @@ def spectrum_of(X: Array) -> Spectrum:
     values, directions = xp.linalg.eigh(centred.T @ centred)
     values, directions = xp.flip(values, axis=0), xp.flip(directions, axis=1)
     kept = int(xp.sum(xp.astype(values > _SMALLEST_SHARE * values[0], xp.int64)))
-    directions = directions[:, :kept]
-    return Spectrum(rows=centred @ directions, values=values[:kept], mean=mean, directions=directions)
+    values = values[:kept]
+    squared_scale = X.shape[0] / float(xp.sum(values)) if kept else 1.0
+    directions = directions[:, :kept] * squared_scale**0.5
+    return Spectrum(
+        rows=centred @ directions, values=values * squared_scale, mean=mean, directions=directions
+    )

@@ -1,0 +1,351 @@
+"""CandidateLikelihood: scikit-learn face of the likelihood for candidate labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from skpml.base import BasePMLClassifier
+from skpml.candidate_likelihood.noise_model import given_one, posterior
+from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
+from skpml.candidate_likelihood.settings import Fit, Setting, fit_settings, noise_anchor, to_probability
+from skpml.candidate_likelihood.spectrum import Spectrum, spectrum_of
+from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
+from skpml.ordering import row_order
+from skpml.validation import check_parameters
+
+__all__ = ["CandidateLikelihood"]
+
+# What a search begins with where nothing is fixed; ridge regression is cheap and gets a finer grid.
+_GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power in range(-6, 3))
+_NOISES, _WIDTHS = (1.0, 1.2), (0.5, 1.0)
+# A search looks at no more anchors and rows than these: settings carry over, since features are scaled.
+_SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
+_SEARCH_TOLERANCE = 1e-4
+
+
+class CandidateLikelihood(BasePMLClassifier):
+    """A probability for every candidate: the likelihood of candidate labels, with everything chosen without true labels.
+
+    Every true label is a candidate; a false one becomes a candidate with probability ρ. With η the probability that a
+    label is true, learnt from the features,
+
+        P(candidate) = η + (1 − η) ρ        P(true | candidate) = η / (η + (1 − η) ρ).
+
+    η is either linear in the features (*least-squares*: ridge regression onto P(true | candidate), each row judged by the
+    others) or its logit is (*logistic*: penalised maximum likelihood, with a covariance between labels); optionally
+    given that each row has at least one true label. Family, smoothness, noise rate and kernel width are chosen by how
+    well rows left out of a fit rank their candidates, ridge regression on the candidates among the choices; the
+    probabilities of the best few are averaged.
+
+    Parameters
+    ----------
+    family : {"auto", "logistic", "least-squares", "ridge"}, default="auto"
+        "ridge" takes every candidate for true.
+    gamma : float or "auto", default="auto"
+        Weight of the size of the coefficients, for features scaled to length 1 in the mean square.
+    noise_rate : float, array of shape (c,) or "auto", default="auto"
+        ρ, between 0 and 1.
+    at_least_one : bool or "auto", default="auto"
+        Whether every row with candidates has a true label.
+    kernel_width : float or "auto", default="auto"
+        Width of the Gaussian features, relative to that of :class:`~skpml.features.RBFAnchors`.
+    n_members : int, default=10
+        Most settings that are averaged.
+    n_folds : int, default=3
+        Inner folds that settings are judged on.
+    feature_map : {"rbf", "linear"} or transformer, default="rbf"
+        As in :class:`skpml.PMLMA`. Only "rbf" has a width to choose.
+    n_anchors : int or None, default=None
+        As in :class:`skpml.PMLMA`.
+    threshold : float, "auto" or "non-candidates", default=0.5
+        Probabilities above it are predicted. For the names see :mod:`skpml.threshold`.
+    max_iter : int, default=200
+        Most steps of a logistic fit.
+    tol : float, default=1e-5
+        Relative change of the likelihood at which a logistic fit stops.
+    batch : int, default=8
+        Settings fitted together: memory is that of so many times the scores.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+    random_state : int, RandomState or None, default=None
+        Draws the anchors and the inner folds.
+
+    Attributes
+    ----------
+    confidences_ : ndarray of shape (n, c)
+        Probability of each candidate to be true; 0 elsewhere.
+    noise_rate_ : ndarray of shape (c,)
+        How often a false label is a candidate: the given rates, or an estimate from rows that clearly lack a label. A
+        member may assume up to 1.3 times as much.
+    selection_ : dict
+        ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
+        (mean average precision of rows left out, the candidates taken for the truth) and ``"distance"`` (by how many
+        standard errors it falls short of the best). Empty where everything was fixed.
+    coef_ : list of ndarrays of shape (n_mapped_features, c)
+        Of each member, on mapped features.
+    intercept_ : ndarray of shape (n_members, c)
+    threshold_ : float
+    classes_ : ndarray of shape (c,)
+    history_ : dict of ndarrays
+        The course of the best member's fit: its penalised log-likelihood, or the largest change of a probability.
+    n_iter_ : int
+    converged_ : bool
+    scaler_ : fitted transformer
+    feature_maps_ : list of fitted transformers
+        One for each kernel width that a member uses.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from skpml.candidate_likelihood import CandidateLikelihood
+    >>> from skpml.noise import top_up
+    >>> X, truth = make_multilabel_classification(300, random_state=0)
+    >>> model = CandidateLikelihood(random_state=0).fit(X, top_up(truth, 4, random_state=0))
+    >>> model.predict_proba(X).shape
+    (300, 5)
+    """
+
+    def __init__(
+        self,
+        *,
+        family: str = "auto",
+        gamma: float | str = "auto",
+        noise_rate: Any = "auto",
+        at_least_one: bool | str = "auto",
+        kernel_width: float | str = "auto",
+        n_members: int = 10,
+        n_folds: int = 3,
+        feature_map: Any = "rbf",
+        n_anchors: int | None = None,
+        threshold: float | str = 0.5,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        batch: int = 8,
+        empty_rows: str = "warn",
+        empty_labels: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.family = family
+        self.gamma = gamma
+        self.noise_rate = noise_rate
+        self.at_least_one = at_least_one
+        self.kernel_width = kernel_width
+        self.n_members = n_members
+        self.n_folds = n_folds
+        self.feature_map = feature_map
+        self.n_anchors = n_anchors
+        self.threshold = threshold
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch = batch
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+        self.random_state = random_state
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        self._check_parameters()
+        rates = self._known_rates(Y.shape[1])
+        random = check_random_state(self.random_state)
+        self.scaler_ = RangeScaler().fit(X)
+        if not self.scaler_.scale_.any():
+            raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
+        labels = Y.astype(np.float64, copy=False)
+        maps, mapped = self._map(scaled, random)
+        members = self._choose(mapped, labels, scaled, rates, random)
+        widths = [width for width in maps if any(member.width == width for member in members)]
+        self.feature_maps_ = [maps[width] for width in widths]
+        fits: dict[Setting, tuple[Fit, Spectrum]] = {}
+        anchors = []
+        for width in widths:
+            spectrum = spectrum_of(mapped.pop(width))
+            anchor = noise_anchor(spectrum, labels) if rates is None else rates
+            anchors.append(anchor)
+            mine = [member for member in members if member.width == width]
+            found = fit_settings(
+                spectrum, labels, mine, anchor, batch=self.batch, max_iter=self.max_iter, tol=self.tol
+            )
+            fits.update({fit.setting: (fit, spectrum) for fit in found})
+        self.noise_rate_ = np.mean(anchors, axis=0)
+        self._keep(members, widths, fits, labels, X.dtype)
+        return np.mean([fit.probabilities(s.rows) for fit, s in fits.values()], axis=0).astype(X.dtype)
+
+    def _map(
+        self, scaled: NDArray[Any], random: np.random.RandomState
+    ) -> tuple[dict[float, Any], dict[float, NDArray[Any]]]:
+        """Feature maps and mapped rows for every kernel width in question; all share their anchors."""
+        if not (isinstance(self.feature_map, str) and self.feature_map == "rbf"):
+            only = resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=random)
+            values = as_dense(only.fit_transform(scaled), np.float64)
+            if not np.isfinite(values).all():
+                raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
+            return {1.0: only}, {1.0: values}
+        maps, mapped, anchors = {}, {}, None
+        for width in _WIDTHS if self.kernel_width == "auto" else (float(self.kernel_width),):
+            maps[width] = RBFAnchors(
+                n_anchors=self.n_anchors, anchors=anchors, width=width, random_state=random
+            )
+            # The last column is the constant; the spectrum centres its features.
+            mapped[width] = maps[width].fit_transform(scaled)[:, :-1]
+            anchors = maps[width].anchors_
+        return maps, mapped
+
+    def _choose(
+        self,
+        mapped: dict[float, NDArray[Any]],
+        labels: NDArray[Any],
+        scaled: NDArray[Any],
+        rates: NDArray[Any] | None,
+        random: np.random.RandomState,
+    ) -> list[Setting]:
+        """The settings to average, best first; sets ``selection_``."""
+        free_gamma, free_noise = self.gamma == "auto", rates is None
+        families = FAMILIES if self.family == "auto" else (self.family,)
+        one_true = (False, True) if self.at_least_one == "auto" else (bool(self.at_least_one),)
+        noises = _NOISES if free_noise else (1.0,)
+        coarse: list[Setting] = []
+        for family in families:
+            gammas = (_RIDGE_GAMMAS if family == "ridge" else _GAMMAS) if free_gamma else (float(self.gamma),)
+            coarse += coarse_settings(
+                families=(family,), one_true=one_true, widths=tuple(mapped), gammas=gammas, noises=noises
+            )
+        if len(coarse) == 1:
+            self.selection_: dict[str, Any] = {"members": [asdict(coarse[0])], "tried": []}
+            return coarse
+        judge = self._judge(mapped, labels, scaled, rates, random)
+        evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
+        members = evidence.best(self.n_members)
+        self.selection_ = {
+            "members": [asdict(member) for member in members],
+            "tried": _as_table(evidence),
+        }
+        return members
+
+    def _judge(
+        self,
+        mapped: dict[float, NDArray[Any]],
+        labels: NDArray[Any],
+        scaled: NDArray[Any],
+        rates: NDArray[Any] | None,
+        random: np.random.RandomState,
+    ) -> Judge:
+        n = labels.shape[0]
+        # In the order of content: where a row stands must not decide which fold it is in.
+        rows = row_order(np.column_stack([scaled, labels]))
+        rows = np.sort(rows[random.permutation(n)[:_SEARCH_ROWS]]) if n > _SEARCH_ROWS else rows
+        folds = np.empty(n, dtype=np.intp)
+        folds[rows] = random.permutation(len(rows)) % min(self.n_folds, len(rows))
+        few = {}
+        for width, values in mapped.items():
+            step = -(-values.shape[1] // _SEARCH_ANCHORS) if isinstance(self.feature_map, str) else 1
+            few[width] = values[rows][:, ::step]
+        return Judge(
+            few,
+            labels[rows],
+            folds[rows],
+            rates=rates,
+            batch=self.batch,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _keep(
+        self,
+        members: list[Setting],
+        widths: list[float],
+        fits: dict[Setting, tuple[Fit, Spectrum]],
+        labels: NDArray[Any],
+        dtype: Any,
+    ) -> None:
+        """Set what a user reads and what prediction needs."""
+        self.coef_, intercepts, self._member_maps, self._member_links = [], [], [], []
+        occupied = np.any(labels > 0, axis=1, keepdims=True)
+        confidences = np.zeros_like(labels)
+        for member in members:
+            fit, spectrum = fits[member]
+            coef = spectrum.directions @ fit.coef
+            self.coef_.append(coef)
+            intercepts.append(fit.intercept - spectrum.mean @ coef)
+            self._member_maps.append(widths.index(member.width))
+            self._member_links.append((member.family, bool(member.one_true)))
+            believed = posterior(fit.probabilities(spectrum.rows), fit.rates, labels)
+            confidences += given_one(believed, occupied & member.one_true)
+        self.intercept_ = np.array(intercepts)
+        self.confidences_ = np.minimum(confidences / len(members), 1).astype(dtype)
+        self._member_rates = np.array([fits[member][0].rates for member in members])
+        best = fits[members[0]][0]
+        self._record({"objective": best.history}, converged=best.converged)
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
+        mapped = [as_dense(each.transform(scaled), np.float64) for each in self.feature_maps_]
+        total = np.zeros((X.shape[0], len(self.classes_)))
+        for place, coef in enumerate(self.coef_):
+            features = mapped[self._member_maps[place]][:, : coef.shape[0]]
+            family, one_true = self._member_links[place]
+            total += to_probability(
+                features @ coef + self.intercept_[place],
+                family=family,
+                one_true=one_true,
+                rates=self._member_rates[place],
+            )
+        return (total / len(self.coef_)).astype(X.dtype)
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Probability of each label to be true.
+
+        Where y had one class a row, see :meth:`BasePMLClassifier.predict_proba`: each row sums to 1.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+        """
+        check_is_fitted(self)
+        return super().predict_proba(X) if self._layout == "classes" else self._checked_scores(X)
+
+    def _known_rates(self, n_labels: int) -> NDArray[np.float64] | None:
+        """Given noise rates, one a label; None where they are to be found."""
+        if isinstance(self.noise_rate, str) and self.noise_rate == "auto":
+            return None
+        try:
+            rates = np.broadcast_to(np.asarray(self.noise_rate, dtype=np.float64), (n_labels,)).copy()
+        except (TypeError, ValueError):
+            rates = np.full(n_labels, np.nan)
+        if not ((rates >= 0) & (rates < 1)).all():
+            raise ValueError(
+                f'noise_rate must be "auto", a number from 0 to below 1, or one for each of the {n_labels} labels, '
+                f"got {self.noise_rate!r}."
+            )
+        return rates
+
+    def _check_parameters(self) -> None:
+        check_parameters(
+            self,
+            weights=("tol",),
+            counts=("n_members", "n_folds", "max_iter", "batch"),
+            optional_counts=("n_anchors",),
+            choices={"family": ("auto", *FAMILIES)},
+        )
+        for name in ("gamma", "kernel_width"):
+            value = getattr(self, name)
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if value != "auto" and not (number and 0 < value < np.inf):
+                raise ValueError(f'{name} must be "auto" or a number above 0, got {value!r}.')
+        if self.at_least_one not in (True, False, "auto"):
+            raise ValueError(f'at_least_one must be True, False or "auto", got {self.at_least_one!r}.')
+        if self.n_folds < 2:
+            raise ValueError(f"n_folds must be at least 2, got {self.n_folds}.")
+
+
+def _as_table(evidence: Evidence) -> list[dict[str, Any]]:
+    columns = zip(evidence.settings, evidence.precision, evidence.distance, strict=True)
+    return [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]

@@ -1,0 +1,189 @@
+"""Choosing settings without a true label: rows left out of a fit, judged by their candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from array_api_compat import array_namespace, device
+
+from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor
+from skpml.candidate_likelihood.spectrum import spectrum_of
+from skpml.linalg import Array
+
+FAMILIES = ("ridge", "least-squares", "logistic")
+# The ranking of candidates hardly tells rates of noise apart: a search must not run away with them.
+_LEAST_NOISE, _MOST_NOISE = 0.7, 1.3
+# Comparisons of labels within rows that are held at a time.
+_PAIRS_AT_A_TIME = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How well tried settings rank the candidates of rows that they were not fitted on.
+
+    Attributes
+    ----------
+    settings : list of Setting
+    precision : list of float
+        Mean over rows of the average precision, the candidates taken for the truth.
+    distance : list of float
+        By how many standard errors the precision of each falls short of the best one's, row by row.
+    """
+
+    settings: list[Setting]
+    precision: list[float]
+    distance: list[float]
+
+    def best(self, count: int, within: float = 1.0) -> list[Setting]:
+        """The ``count`` best settings among those that the evidence does not tell from the best one."""
+        order = sorted(range(len(self.settings)), key=lambda place: -self.precision[place])
+        return [self.settings[place] for place in order[:count] if self.distance[place] <= within]
+
+
+def coarse_settings(
+    *,
+    families: Sequence[str],
+    one_true: Sequence[bool],
+    widths: Sequence[float],
+    gammas: Sequence[float],
+    noises: Sequence[float],
+) -> list[Setting]:
+    """The grid that a search begins with; ridge regression knows neither noise nor a true label."""
+    found = []
+    for family in families:
+        plain = family == "ridge"
+        found += [
+            Setting(family, one, width, gamma, noise)  # type: ignore[arg-type]
+            for one in ((False,) if plain else one_true)
+            for width in widths
+            for gamma in gammas
+            for noise in ((1.0,) if plain else noises)
+        ]
+    return found
+
+
+def neighbours(setting: Setting, *, gammas: bool, noises: bool, ratio: float, step: float) -> list[Setting]:
+    """Settings around one: γ up and down by a ratio, the noise by a step."""
+    found = []
+    if gammas:
+        found += [replace(setting, gamma=setting.gamma * change) for change in (ratio, 1 / ratio)]
+    if noises and setting.family != "ridge":
+        near = (round(setting.noise + change, 6) for change in (step, -step))
+        found += [replace(setting, noise=noise) for noise in near if _LEAST_NOISE <= noise <= _MOST_NOISE]
+    return found
+
+
+class Judge:
+    """Fits settings on inner folds and keeps what the rows left out say of them.
+
+    Parameters
+    ----------
+    mapped : mapping of width to (n, d)
+        Mapped training features for each kernel width.
+    Y : (n, c)
+    folds : (n,) of int
+        The inner fold of each row.
+    rates : (c,), optional
+        Known rates of false candidates; None takes them from the rows of each fold (:func:`noise_anchor`).
+    **fitting
+        For :func:`fit_settings`.
+    """
+
+    def __init__(
+        self,
+        mapped: Mapping[float, Array],
+        Y: Array,
+        folds: Array,
+        *,
+        rates: Array | None = None,
+        **fitting: Any,
+    ) -> None:
+        xp = array_namespace(Y)
+        self._mapped, self._folds, self._fitting = mapped, folds, fitting
+        self._Y = xp.astype(Y, xp.float32)
+        self._rates = None if rates is None else xp.astype(rates, xp.float32)
+        self._rows: dict[Setting, Array] = {}
+        self._prepared: dict[tuple[float, int], Any] = {}
+        self._n_folds = int(array_namespace(folds).max(folds)) + 1
+
+    def try_settings(self, settings: Sequence[Setting]) -> None:
+        """Judge settings that have not been judged yet."""
+        xp = array_namespace(self._Y)
+        new = [setting for setting in dict.fromkeys(settings) if setting not in self._rows]
+        found: dict[Setting, list[Array]] = {setting: [] for setting in new}
+        for fold in range(self._n_folds):
+            held = self._folds == fold
+            for width in dict.fromkeys(setting.width for setting in new):
+                spectrum, left_out, anchor = self._prepare(width, fold)
+                mine = [setting for setting in new if setting.width == width]
+                for fit in fit_settings(spectrum, self._Y[~held, :], mine, anchor, **self._fitting):
+                    found[fit.setting].append(row_precision(fit.probabilities(left_out), self._Y[held, :]))
+        self._rows.update({setting: xp.concat(rows) for setting, rows in found.items()})
+
+    def _prepare(self, width: float, fold: int) -> Any:
+        if (width, fold) not in self._prepared:
+            held = self._folds == fold
+            # Single precision is enough to tell settings apart, and half the work; the basis needs all digits.
+            single = array_namespace(self._Y).float32
+            exact = spectrum_of(self._mapped[width][~held, :])
+            left_out = exact.project(self._mapped[width][held, :])
+            spectrum, left_out = exact.astype(single), array_namespace(left_out).astype(left_out, single)
+            anchor = noise_anchor(spectrum, self._Y[~held, :]) if self._rates is None else self._rates
+            self._prepared[width, fold] = spectrum, left_out, anchor
+        return self._prepared[width, fold]
+
+    def evidence(self) -> Evidence:
+        """What is known so far."""
+        xp = array_namespace(self._Y)
+        settings = sorted(self._rows)
+        # Where no row has candidates and non-candidates, nothing can be told.
+        means = [float(xp.mean(self._rows[s])) if self._rows[s].shape[0] else 0.0 for s in settings]
+        best = self._rows[settings[max(range(len(means)), key=means.__getitem__)]]
+        distance = []
+        for setting, mean in zip(settings, means, strict=True):
+            gap = best - self._rows[setting]
+            error = float(xp.std(gap)) / gap.shape[0] ** 0.5 if gap.shape[0] else 0.0
+            distance.append((max(means) - mean) / error if error > 0 else 0.0)
+        return Evidence(settings=settings, precision=means, distance=distance)
+
+
+def row_precision(scores: Array, Y: Array) -> Array:
+    """Average precision of each row that has candidates and non-candidates; ties count against a label."""
+    xp = array_namespace(scores)
+    count = xp.sum(Y, axis=1)
+    told = (count > 0) & (count < Y.shape[1])
+    scores, Y, count = scores[told, :], Y[told, :], count[told]
+    parts = []
+    step = max(1, _PAIRS_AT_A_TIME // Y.shape[1] ** 2)
+    for start in range(0, Y.shape[0], step):
+        some, here = scores[start : start + step, :], Y[start : start + step, :]
+        above = xp.astype(some[:, None, :] >= some[:, :, None], Y.dtype)
+        hits = xp.sum(above * here[:, None, :], axis=2)
+        parts.append(xp.sum(here * hits / xp.sum(above, axis=2), axis=1) / count[start : start + step])
+    return xp.concat(parts) if parts else xp.zeros((0,), dtype=Y.dtype, device=device(Y))
+
+
+def search(
+    judge: Judge,
+    coarse: Sequence[Setting],
+    *,
+    free_gamma: bool = True,
+    free_noise: bool = True,
+    rounds: int = 2,
+    leaders: int = 4,
+) -> Evidence:
+    """Judge a coarse grid, then the neighbours of the best settings, closer by every round."""
+    judge.try_settings(coarse)
+    ratio, step = 10**0.5, 0.15
+    for _ in range(rounds):
+        best = judge.evidence().best(leaders, within=float("inf"))
+        around = [
+            near
+            for setting in best
+            for near in neighbours(setting, gammas=free_gamma, noises=free_noise, ratio=ratio, step=step)
+        ]
+        judge.try_settings(around)
+        ratio = ratio**0.5
+    return judge.evidence()

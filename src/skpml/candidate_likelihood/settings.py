@@ -1,0 +1,175 @@
+"""One way to fit the likelihood: which family, how smooth, how much noise; and the fit of many ways at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from array_api_compat import array_namespace, device
+
+from skpml.candidate_likelihood.least_squares import ridge_scores, solve_least_squares
+from skpml.candidate_likelihood.logistic import label_covariance, solve_logistic
+from skpml.candidate_likelihood.noise_model import given_one, sigmoid
+from skpml.candidate_likelihood.spectrum import Spectrum
+from skpml.linalg import Array
+
+Family = Literal["ridge", "least-squares", "logistic"]
+
+# Ridge weights among which the anchor of the noise rates chooses, and the bounds of the rates.
+_ANCHOR_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_PILOT_WEIGHT = 0.1
+_LEAST_RATE, _MOST_RATE = 1e-5, 0.985
+
+
+@dataclass(frozen=True, order=True)
+class Setting:
+    """What has to be decided before a fit.
+
+    Attributes
+    ----------
+    family : {"ridge", "least-squares", "logistic"}
+        Ridge regression on the candidates; linear probabilities; linear logits with a label covariance.
+    one_true : bool
+        Whether each row with candidates has a true label for sure.
+    width : float
+        Of the kernel, relative to its default.
+    gamma : float
+        Weight of the size of the coefficients.
+    noise : float
+        Rate of false candidates, relative to the anchor (:func:`noise_anchor`).
+    """
+
+    family: Family
+    one_true: bool
+    width: float
+    gamma: float
+    noise: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A fitted setting.
+
+    Attributes
+    ----------
+    coef : (r, c)
+        In the basis of the spectrum.
+    intercept, rates : (c,)
+        rates are ρ.
+    history : list of float
+        The penalised log-likelihood, or the largest change of a target, in each step; one zero where there are none.
+    converged : bool
+    """
+
+    setting: Setting
+    coef: Array
+    intercept: Array
+    rates: Array
+    history: list[float]
+    converged: bool
+
+    def probabilities(self, Z: Array) -> Array:
+        """η of rows in the basis of the spectrum."""
+        scores = Z @ self.coef + self.intercept
+        return to_probability(
+            scores, family=self.setting.family, one_true=self.setting.one_true, rates=self.rates
+        )
+
+
+def to_probability(scores: Array, *, family: Family, one_true: bool, rates: Array) -> Array:
+    """η from what a family is linear in."""
+    xp = array_namespace(scores)
+    if family == "logistic":
+        eta = sigmoid(scores)
+        everywhere = xp.ones((1, 1), dtype=xp.bool, device=device(scores))
+        return given_one(eta, everywhere) if one_true else eta
+    if family == "ridge":
+        # These are chances to be a candidate.
+        scores = (scores - rates) / (1 - rates)
+    return xp.clip(scores, 0.0, 1.0)
+
+
+def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
+    """A rate of false candidates, the same for each label (c), from the rows that surely lack a label.
+
+    A row without the label carries it as a false candidate at the rate ρ: the lower quartile over rows of the chance to
+    be a candidate, by ridge regression without the row, is about that. The ridge weight is the one that predicts best.
+    The mean over the labels is taken: a rate for each label of its own lets noise in, and ranked worse.
+    """
+    xp = array_namespace(Y)
+    best, anchor = None, None
+    for weight in _ANCHOR_WEIGHTS:
+        gamma = xp.asarray([weight], dtype=Y.dtype, device=device(Y))
+        left_out = ridge_scores(spectrum, Y[:, None, :], gamma)[2][:, 0, :]
+        error = float(xp.mean((left_out - Y) ** 2))
+        if best is None or error < best:
+            best, anchor = error, xp.sort(left_out, axis=0)[Y.shape[0] // 4, :]
+    return xp.ones_like(anchor) * xp.clip(xp.mean(anchor), _LEAST_RATE, _MOST_RATE)
+
+
+def fit_settings(
+    spectrum: Spectrum,
+    Y: Array,
+    settings: Sequence[Setting],
+    anchor: Array,
+    *,
+    batch: int = 16,
+    max_iter: int = 200,
+    tol: float = 1e-5,
+) -> Iterator[Fit]:
+    """Fit settings of one kernel width, those of a family together, at most ``batch`` at a time.
+
+    Memory for ``batch`` times the scores, whatever the number of settings.
+    """
+    xp = array_namespace(Y)
+    where = {"dtype": Y.dtype, "device": device(Y)}
+    occupied = xp.any(Y > 0, axis=1)[:, None, None]
+    pilot: Array | None = None
+    for (family, one_true), alike in groupby(sorted(settings), key=lambda s: (s.family, s.one_true)):
+        waiting = list(alike)
+        marked = occupied if one_true else None
+        for start in range(0, len(waiting), batch):
+            some = waiting[start : start + batch]
+            gamma = xp.asarray([setting.gamma for setting in some], **where)
+            rates = xp.stack([noise_rates(anchor, setting.noise) for setting in some])
+            history: list[list[float]] = [[0.0]] * len(some)
+            converged = [True] * len(some)
+            if family == "ridge":
+                targets = xp.broadcast_to(Y[:, None, :], (Y.shape[0], len(some), Y.shape[1]))
+                coef, intercept, _ = ridge_scores(spectrum, targets, gamma)
+            elif family == "least-squares":
+                squares = solve_least_squares(spectrum, Y, gamma=gamma, rho=rates, one_true=marked)
+                coef, intercept = squares.coef, squares.intercept
+                history, converged = squares.history, squares.converged
+            else:
+                if pilot is None:
+                    pilot = _pilot(spectrum, Y, anchor)
+                logistic = solve_logistic(
+                    spectrum, Y, gamma=gamma, rho=rates, one_true=marked, covariance=pilot, max_iter=max_iter, tol=tol
+                )  # fmt: skip
+                coef, intercept = logistic.coef, logistic.intercept
+                history, converged = logistic.history, logistic.converged
+            for place, setting in enumerate(some):
+                yield Fit(
+                    setting=setting,
+                    coef=coef[:, place, :],
+                    intercept=intercept[place, :],
+                    rates=rates[place, :],
+                    history=history[place],
+                    converged=converged[place],
+                )
+
+
+def noise_rates(anchor: Array, noise: float) -> Array:
+    """ρ: the anchor times ``noise``, within bounds."""
+    return array_namespace(anchor).clip(noise * anchor, _LEAST_RATE, _MOST_RATE)
+
+
+def _pilot(spectrum: Spectrum, Y: Array, anchor: Array) -> Array:
+    """The label covariance, from a first quick fit."""
+    xp = array_namespace(Y)
+    weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
+    quick = solve_least_squares(spectrum, Y, gamma=weight, rho=noise_rates(anchor, 1.0)[None, :])
+    return label_covariance(quick.targets[:, 0, :])

@@ -1,0 +1,180 @@
+"""CandidateLikelihood: an estimator like all others, whose probabilities and choices mean something."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skpml.candidate_likelihood import CandidateLikelihood
+from skpml.candidate_likelihood import estimator as estimator_module
+from skpml.metrics import average_precision, hamming_loss
+from skpml.utils.estimator_checks import parametrize_with_pml_checks
+
+FIXED = {
+    "family": "logistic",
+    "gamma": 0.1,
+    "noise_rate": 0.2,
+    "at_least_one": False,
+    "kernel_width": 1.0,
+}
+
+
+@parametrize_with_checks([CandidateLikelihood(random_state=0), CandidateLikelihood(**FIXED, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_pml_checks([CandidateLikelihood(random_state=0)])
+def test_checks_of_the_library(estimator, check):
+    check(estimator)
+
+
+def blobs(n=600, c=5, rate=0.3, seed=0):
+    """Labels with known probabilities, clear negatives among them, and false candidates at a known rate."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    chance = 1 / (1 + np.exp(-(3 * X @ rng.normal(size=(4, c)) - 2)))
+    truth = (rng.random((n, c)) < chance).astype(int)
+    return X, truth, np.maximum(truth, (rng.random((n, c)) < rate).astype(int)), chance
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, truth, candidates, chance = blobs()
+    return (
+        CandidateLikelihood(random_state=0, empty_rows="ignore").fit(X, candidates),
+        X,
+        truth,
+        candidates,
+        chance,
+    )
+
+
+def test_probabilities_come_close_to_the_true_ones(fitted):
+    model, X, _, candidates, chance = fitted
+    found = model.predict_proba(X)
+    ridge = CandidateLikelihood(family="ridge", noise_rate=0.0, random_state=0, empty_rows="ignore").fit(
+        X, candidates
+    )
+    error = np.abs(found - chance).mean()
+    assert error < 0.1
+    assert error < 0.6 * np.abs(ridge.predict_proba(X) - chance).mean()
+    assert_array_equal(model.predict(X), found > 0.5)
+
+
+def test_noise_rate_comes_close_to_the_true_one(fitted):
+    model = fitted[0]
+    assert model.noise_rate_.shape == (5,)
+    assert abs(model.noise_rate_.mean() - 0.3) < 0.1
+
+
+def test_confidences_tell_true_candidates_from_false_ones(fitted):
+    model, _, truth, candidates, _ = fitted
+    told = candidates == 1
+    assert (model.confidences_[~told] == 0).all()
+    assert roc_auc_score(truth[told], model.confidences_[told]) > 0.8
+    # Probabilities: among candidates with confidence about p, a share of about p is true.
+    cuts = np.quantile(model.confidences_[told], [0, 0.25, 0.5, 0.75, 1])
+    for low, high in pairwise(cuts):
+        some = told & (model.confidences_ >= low) & (model.confidences_ <= high)
+        assert abs(model.confidences_[some].mean() - truth[some].mean()) < 0.12
+
+
+def test_selection_says_what_was_chosen_and_why(fitted):
+    selection = fitted[0].selection_
+    tried = selection["tried"]
+    best = max(tried, key=lambda each: each["precision"])
+    first = selection["members"][0]
+    assert {name: best[name] for name in first} == first
+    assert best["distance"] == 0
+    assert {each["family"] for each in tried} == {"ridge", "least-squares", "logistic"}
+    assert 1 <= len(selection["members"]) <= 10
+    for member in selection["members"]:
+        (evidence,) = [each for each in tried if {name: each[name] for name in member} == member]
+        assert evidence["distance"] <= 1
+        assert evidence["precision"] >= sorted(each["precision"] for each in tried)[-10]
+
+
+def test_everything_can_be_fixed_and_is_obeyed():
+    X, _, candidates, _ = blobs(n=120)
+    model = CandidateLikelihood(**FIXED, random_state=0, empty_rows="ignore").fit(X, candidates)
+    assert model.selection_ == {
+        "members": [{"family": "logistic", "one_true": False, "width": 1.0, "gamma": 0.1, "noise": 1.0}],
+        "tried": [],
+    }
+    assert_allclose(model.noise_rate_, 0.2)
+    assert (np.diff(model.history_["objective"])[-5:] > -1e-3).all()
+    rates = np.linspace(0.1, 0.4, 5)
+    several = CandidateLikelihood(
+        **FIXED | {"noise_rate": rates, "family": "auto"}, random_state=0, empty_rows="ignore"
+    )
+    several.fit(X, candidates)
+    assert_allclose(several.noise_rate_, rates)
+    assert {each["gamma"] for each in several.selection_["tried"]} == {0.1}
+
+
+def test_without_noise_nothing_is_lost_against_ridge():
+    X, truth, _, _ = blobs(n=900, seed=2)
+    train, test = np.arange(600), np.arange(600, 900)
+    precision = [
+        average_precision(truth[test], CandidateLikelihood(family=family, random_state=0, empty_rows="ignore").fit(
+            X[train], truth[train]).predict_proba(X[test]))
+        for family in ("auto", "ridge")
+    ]  # fmt: skip
+    assert precision[0] >= precision[1] - 0.005
+
+
+def test_noise_is_seen_through():
+    X, truth, candidates, _ = blobs(n=900, rate=0.6, seed=3)
+    train, test = np.arange(600), np.arange(600, 900)
+    loss = [
+        hamming_loss(truth[test], CandidateLikelihood(family=family, noise_rate=rate, random_state=0).fit(
+            X[train], candidates[train]).predict(X[test]))
+        for family, rate in (("auto", "auto"), ("ridge", 0.0))
+    ]  # fmt: skip
+    assert loss[0] < 0.6 * loss[1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"family": "forest"}, "family"),
+        ({"gamma": 0}, 'gamma must be "auto" or a number above 0'),
+        ({"gamma": "large"}, "gamma must be"),
+        ({"kernel_width": -1.0}, "kernel_width must be"),
+        ({"noise_rate": 1.0}, "noise_rate must be .* each of the 5 labels"),
+        ({"noise_rate": [0.1, 0.2]}, "noise_rate must be"),
+        ({"at_least_one": "maybe"}, "at_least_one must be"),
+        ({"n_folds": 1}, "n_folds must be at least 2"),
+        ({"n_members": 0}, "n_members"),
+        ({"feature_map": "cubic"}, "feature_map must be"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, message):
+    X, _, candidates, _ = blobs(n=40)
+    with pytest.raises(ValueError, match=message):
+        CandidateLikelihood(**parameters, empty_rows="ignore").fit(X, candidates)
+
+
+@pytest.mark.parametrize("feature_map", ["linear", StandardScaler()])
+def test_other_features(feature_map):
+    X, _, candidates, chance = blobs()
+    model = CandidateLikelihood(feature_map=feature_map, random_state=0, empty_rows="ignore").fit(
+        X, candidates
+    )
+    # The chances are logistic in the features themselves.
+    assert np.abs(model.predict_proba(X) - chance).mean() < 0.07
+
+
+def test_large_data_are_searched_in_part(monkeypatch):
+    X, _, candidates, chance = blobs(n=500)
+    monkeypatch.setattr(estimator_module, "_SEARCH_ROWS", 200)
+    monkeypatch.setattr(estimator_module, "_SEARCH_ANCHORS", 60)
+    model = CandidateLikelihood(random_state=0, empty_rows="ignore").fit(X, candidates)
+    assert np.abs(model.predict_proba(X) - chance).mean() < 0.12
