@@ -26,6 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skpml
 from skpml import PMLMA
 from skpml.base import BasePMLClassifier
+from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.graph import neighbour_similarity
 from skpml.io import MODEL_TYPES, ModelFileError, _digest, load_model, read_model_info, save_model
 from skpml.noise import top_up
@@ -136,6 +137,7 @@ MODELS = {
     "pca": lambda: CandidateRidge(feature_map=PCA(3)),
     "ufunc": lambda: PMLMA(feature_map=FunctionTransformer(np.sin)),
     "pipeline": lambda: make_pipeline(StandardScaler(), PMLMA()),
+    "likelihood": lambda: CandidateLikelihood(),
 }
 
 
