@@ -132,7 +132,7 @@ def test_what_is_missing_is_said(page: str) -> None:
     assert "The data of 1 of 12 configurations are absent: mirflickr" in text
     assert "2 runs failed" in text
     assert "1 runs have not been done yet" in text
-    assert "mirflickr (absent: not in the data folder)" in text
+    assert "mirflickr (absent)" in text
     assert "arts-9 (incomplete: pamb)" in text
     assert "image-2 (incomplete: pml-ni)" in text
     assert "N = 9" in text

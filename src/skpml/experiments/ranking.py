@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,11 +86,10 @@ def rank_methods(
     for place, configuration in enumerate(table.rows):
         holes = {name: entries[place] for name, entries in ranked.items() if not is_whole(entries[place])}
         if configuration in results.absent:
-            left_out[configuration] = f"absent: {results.absent[configuration]}"
+            # Not why: that names folders of this machine, and tables travel.
+            left_out[configuration] = "absent"
         elif holes:
-            left_out[configuration] = "; ".join(
-                f"{_reason([entry])}: {name}" for name, entry in holes.items()
-            )
+            left_out[configuration] = _holes(holes, len(ranked))
         elif not ranked:
             left_out[configuration] = "no method has a result"
     kept = [place for place, name in enumerate(table.rows) if name not in left_out]
@@ -138,6 +137,16 @@ def _tested(
             else []
         ),
     )
+
+
+def _holes(holes: Mapping[str, Entry], n_ranked: int) -> str:
+    """Which methods have no whole result, by reason."""
+    names: dict[str, list[str]] = {}
+    for name, entry in holes.items():
+        names.setdefault(_reason([entry]), []).append(name)
+    if len(names) == 1 and len(holes) == n_ranked:
+        return next(iter(names))
+    return "; ".join(f"{reason}: {', '.join(found)}" for reason, found in names.items())
 
 
 def _reason(entries: Sequence[Entry]) -> str:

@@ -92,7 +92,10 @@ def ranking_notes(ranking: Ranking) -> list[str]:
         listed = "; ".join(f"{name} ({why})" for name, why in ranking.methods_left_out.items())
         notes.append(f"Not ranked, for want of a whole result on any configuration: {listed}.")
     if ranking.left_out:
-        listed = "; ".join(f"{name} ({why})" for name, why in ranking.left_out.items())
+        names: dict[str, list[str]] = {}
+        for name, why in ranking.left_out.items():
+            names.setdefault(why, []).append(name)
+        listed = "; ".join(f"{', '.join(alike)} ({why})" for why, alike in names.items())
         notes.append(f"Left out of the ranks: {listed}.")
     return notes
 
