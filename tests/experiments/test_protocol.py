@@ -218,8 +218,11 @@ def test_the_paper_suite_is_the_papers_comparison() -> None:
         "label-free",
         {"gamma": [0.01, 0.1, 1.0, 10.0, 100.0], "lam": [1.0, 10.0]},
     )
-    assert [entry.label for entry in suite.methods if entry.tuning is not None] == ["pml-ma"]
-    assert [entry.role for entry in suite.methods if entry.name == "ridge"] == ["floor", "ceiling"]
+    # Only the control is tuned, and a floor with the same search for the same weight.
+    floor = suite.method("tuned ridge on candidates")
+    assert [entry for entry in suite.methods if entry.tuning is not None] == [suite.method("pml-ma"), floor]
+    assert floor.tuning == tuned.model_copy(update={"grid": {"gamma": tuned.grid["gamma"]}})
+    assert [entry.role for entry in suite.methods if entry.name == "ridge"] == ["floor", "floor", "ceiling"]
 
 
 def test_the_authors_weights() -> None:
