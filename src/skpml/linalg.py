@@ -31,6 +31,7 @@ __all__ = [
     "squared_row_norms",
     "symmetric_sylvester",
     "tall_product",
+    "to_numpy",
 ]
 
 # Whatever the namespace calls its array; no shared static type exists.
@@ -221,6 +222,11 @@ def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
     by_columns = X.flags.f_contiguous
     operand = X if by_columns else np.ascontiguousarray(X).T
     return gemm(1.0, operand, np.asfortranarray(M), trans_a=int(transpose == by_columns))
+
+
+def to_numpy(M: Array) -> Array:
+    """The same numbers as a NumPy array, from whatever device."""
+    return M.cpu().numpy() if is_torch_namespace(array_namespace(M)) else np.asarray(M)
 
 
 def squared_row_norms(X: Array) -> Array:

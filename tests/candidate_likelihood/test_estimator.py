@@ -178,3 +178,16 @@ def test_large_data_are_searched_in_part(monkeypatch):
     monkeypatch.setattr(estimator_module, "_SEARCH_ANCHORS", 60)
     model = CandidateLikelihood(random_state=0, empty_rows="ignore").fit(X, candidates)
     assert np.abs(model.predict_proba(X) - chance).mean() < 0.12
+
+
+def test_another_library_underneath_gives_the_same():
+    pytest.importorskip("torch")
+    X, _, candidates, _ = blobs(n=150)
+    plain, other = (
+        CandidateLikelihood(**FIXED, device=device, random_state=0, empty_rows="ignore").fit(X, candidates)
+        for device in (None, "cpu")
+    )
+    assert_allclose(other.predict_proba(X), plain.predict_proba(X), atol=1e-8)
+    assert_allclose(other.confidences_, plain.confidences_, atol=1e-8)
+    searched = CandidateLikelihood(device="cpu", random_state=0, empty_rows="ignore").fit(X, candidates)
+    assert type(searched.noise_rate_) is type(searched.coef_[0]) is np.ndarray

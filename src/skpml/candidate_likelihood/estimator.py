@@ -12,11 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skpml.base import BasePMLClassifier
+from skpml.candidate_likelihood.calibration import calibrated, calibration
 from skpml.candidate_likelihood.noise_model import given_one, posterior
 from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
 from skpml.candidate_likelihood.settings import Fit, Setting, fit_settings, noise_anchor, to_probability
 from skpml.candidate_likelihood.spectrum import Spectrum, spectrum_of
 from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
+from skpml.linalg import to_numpy
 from skpml.ordering import row_order
 from skpml.validation import check_parameters
 
@@ -27,7 +29,6 @@ _GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power i
 _NOISES, _WIDTHS = (1.0, 1.2), (0.5, 1.0)
 # A search looks at no more anchors and rows than these: settings carry over, since features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
-_SEARCH_TOLERANCE = 1e-4
 
 
 class CandidateLikelihood(BasePMLClassifier):
@@ -72,6 +73,8 @@ class CandidateLikelihood(BasePMLClassifier):
         Relative change of the likelihood at which a logistic fit stops.
     batch : int, default=8
         Settings fitted together: memory is that of so many times the scores.
+    device : str or None, default=None
+        None computes with NumPy; a name such as "cuda" with PyTorch on that device.
     empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
@@ -88,6 +91,8 @@ class CandidateLikelihood(BasePMLClassifier):
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
         (mean average precision of rows left out, the candidates taken for the truth) and ``"distance"`` (by how many
         standard errors it falls short of the best). Empty where everything was fixed.
+    calibration_ : tuple of float
+        Slope and shift of the map from the mean of the members to the probability, on logits.
     coef_ : list of ndarrays of shape (n_mapped_features, c)
         Of each member, on mapped features.
     intercept_ : ndarray of shape (n_members, c)
@@ -130,6 +135,7 @@ class CandidateLikelihood(BasePMLClassifier):
         max_iter: int = 200,
         tol: float = 1e-5,
         batch: int = 8,
+        device: str | None = None,
         empty_rows: str = "warn",
         empty_labels: str = "error",
         random_state: Any = None,
@@ -147,6 +153,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.batch = batch
+        self.device = device
         self.empty_rows = empty_rows
         self.empty_labels = empty_labels
         self.random_state = random_state
@@ -166,24 +173,31 @@ class CandidateLikelihood(BasePMLClassifier):
         self.feature_maps_ = [maps[width] for width in widths]
         fits: dict[Setting, tuple[Fit, Spectrum]] = {}
         anchors = []
+        targets = self._array(labels)
         for width in widths:
-            spectrum = spectrum_of(mapped.pop(width))
-            anchor = noise_anchor(spectrum, labels) if rates is None else rates
-            anchors.append(anchor)
+            spectrum = spectrum_of(self._array(mapped.pop(width)))
+            anchor = noise_anchor(spectrum, targets) if rates is None else self._array(rates)
+            anchors.append(to_numpy(anchor))
             mine = [member for member in members if member.width == width]
             found = fit_settings(
-                spectrum, labels, mine, anchor, batch=self.batch, max_iter=self.max_iter, tol=self.tol
+                spectrum, targets, mine, anchor, batch=self.batch, max_iter=self.max_iter, tol=self.tol
             )
             fits.update({fit.setting: (fit, spectrum) for fit in found})
         self.noise_rate_ = np.mean(anchors, axis=0)
-        self._keep(members, widths, fits, labels, X.dtype)
-        return np.mean([fit.probabilities(s.rows) for fit, s in fits.values()], axis=0).astype(X.dtype)
+        self._keep(members, widths, fits)
+        rows = [to_numpy(fits[member][0].probabilities(fits[member][1].rows)) for member in members]
+        eta = calibrated(np.mean(rows, axis=0), *self.calibration_)
+        believed = posterior(eta, self.noise_rate_, labels)
+        if np.mean([member.one_true for member in members]) > 0.5:
+            believed = given_one(believed, np.any(labels > 0, axis=1, keepdims=True))
+        self.confidences_ = believed.astype(X.dtype)
+        return eta.astype(X.dtype)
 
     def _map(
         self, scaled: NDArray[Any], random: np.random.RandomState
     ) -> tuple[dict[float, Any], dict[float, NDArray[Any]]]:
         """Feature maps and mapped rows for every kernel width in question; all share their anchors."""
-        if not (isinstance(self.feature_map, str) and self.feature_map == "rbf"):
+        if not self._has_anchors:
             only = resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=random)
             values = as_dense(only.fit_transform(scaled), np.float64)
             if not np.isfinite(values).all():
@@ -220,10 +234,14 @@ class CandidateLikelihood(BasePMLClassifier):
             )
         if len(coarse) == 1:
             self.selection_: dict[str, Any] = {"members": [asdict(coarse[0])], "tried": []}
+            self.calibration_ = (1.0, 0.0)
             return coarse
         judge = self._judge(mapped, labels, scaled, rates, random)
         evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
         members = evidence.best(self.n_members)
+        left_out, candidates = map(to_numpy, judge.left_out(members))
+        known = judge.anchor() if rates is None else rates
+        self.calibration_ = calibration(left_out.astype(np.float64), known, candidates)
         self.selection_ = {
             "members": [asdict(member) for member in members],
             "tried": _as_table(evidence),
@@ -241,47 +259,58 @@ class CandidateLikelihood(BasePMLClassifier):
         n = labels.shape[0]
         # In the order of content: where a row stands must not decide which fold it is in.
         rows = row_order(np.column_stack([scaled, labels]))
-        rows = np.sort(rows[random.permutation(n)[:_SEARCH_ROWS]]) if n > _SEARCH_ROWS else rows
+        rows = rows[np.sort(random.permutation(n)[:_SEARCH_ROWS])]
         folds = np.empty(n, dtype=np.intp)
         folds[rows] = random.permutation(len(rows)) % min(self.n_folds, len(rows))
         few = {}
         for width, values in mapped.items():
-            step = -(-values.shape[1] // _SEARCH_ANCHORS) if isinstance(self.feature_map, str) else 1
-            few[width] = values[rows][:, ::step]
+            # Anchors stand for each other, features do not.
+            step = -(-values.shape[1] // _SEARCH_ANCHORS) if self._has_anchors else 1
+            few[width] = self._array(values[rows][:, ::step])
         return Judge(
             few,
-            labels[rows],
-            folds[rows],
-            rates=rates,
+            self._array(labels[rows]),
+            self._array(folds[rows]),
+            keep=self.n_members,
+            rates=None if rates is None else self._array(rates),
             batch=self.batch,
             max_iter=self.max_iter,
             tol=self.tol,
         )
+
+    @property
+    def _has_anchors(self) -> bool:
+        return isinstance(self.feature_map, str) and self.feature_map == "rbf"
+
+    def _array(self, values: NDArray[Any]) -> Any:
+        """As an array of the library that computes."""
+        if self.device is None:
+            return values
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError(
+                f"device={self.device!r} needs PyTorch: pip install scikit-pml[torch], or leave it at None"
+            ) from error
+        return torch.as_tensor(np.ascontiguousarray(values), device=self.device)
 
     def _keep(
         self,
         members: list[Setting],
         widths: list[float],
         fits: dict[Setting, tuple[Fit, Spectrum]],
-        labels: NDArray[Any],
-        dtype: Any,
     ) -> None:
-        """Set what a user reads and what prediction needs."""
-        self.coef_, intercepts, self._member_maps, self._member_links = [], [], [], []
-        occupied = np.any(labels > 0, axis=1, keepdims=True)
-        confidences = np.zeros_like(labels)
+        """Set what prediction needs, and the course of the best fit."""
+        self.coef_, intercepts, rates, self._member_maps, self._member_links = [], [], [], [], []
         for member in members:
             fit, spectrum = fits[member]
             coef = spectrum.directions @ fit.coef
-            self.coef_.append(coef)
-            intercepts.append(fit.intercept - spectrum.mean @ coef)
+            self.coef_.append(to_numpy(coef))
+            intercepts.append(to_numpy(fit.intercept - spectrum.mean @ coef))
+            rates.append(to_numpy(fit.rates))
             self._member_maps.append(widths.index(member.width))
             self._member_links.append((member.family, bool(member.one_true)))
-            believed = posterior(fit.probabilities(spectrum.rows), fit.rates, labels)
-            confidences += given_one(believed, occupied & member.one_true)
-        self.intercept_ = np.array(intercepts)
-        self.confidences_ = np.minimum(confidences / len(members), 1).astype(dtype)
-        self._member_rates = np.array([fits[member][0].rates for member in members])
+        self.intercept_, self._member_rates = np.array(intercepts), np.array(rates)
         best = fits[members[0]][0]
         self._record({"objective": best.history}, converged=best.converged)
 
@@ -298,7 +327,7 @@ class CandidateLikelihood(BasePMLClassifier):
                 one_true=one_true,
                 rates=self._member_rates[place],
             )
-        return (total / len(self.coef_)).astype(X.dtype)
+        return calibrated(total / len(self.coef_), *self.calibration_).astype(X.dtype)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probability of each label to be true.

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace, device
 
 from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor
 from skpml.candidate_likelihood.spectrum import spectrum_of
-from skpml.linalg import Array
+from skpml.linalg import Array, to_numpy
 
 FAMILIES = ("ridge", "least-squares", "logistic")
 # The ranking of candidates hardly tells rates of noise apart: a search must not run away with them.
@@ -85,6 +86,8 @@ class Judge:
     Y : (n, c)
     folds : (n,) of int
         The inner fold of each row.
+    keep : int
+        Of so many settings, the best so far, the probabilities of rows left out are kept.
     rates : (c,), optional
         Known rates of false candidates; None takes them from the rows of each fold (:func:`noise_anchor`).
     **fitting
@@ -97,6 +100,7 @@ class Judge:
         Y: Array,
         folds: Array,
         *,
+        keep: int = 0,
         rates: Array | None = None,
         **fitting: Any,
     ) -> None:
@@ -105,6 +109,8 @@ class Judge:
         self._Y = xp.astype(Y, xp.float32)
         self._rates = None if rates is None else xp.astype(rates, xp.float32)
         self._rows: dict[Setting, Array] = {}
+        self._keep = keep
+        self._left_out: dict[Setting, Array] = {}
         self._prepared: dict[tuple[float, int], Any] = {}
         self._n_folds = int(array_namespace(folds).max(folds)) + 1
 
@@ -113,14 +119,27 @@ class Judge:
         xp = array_namespace(self._Y)
         new = [setting for setting in dict.fromkeys(settings) if setting not in self._rows]
         found: dict[Setting, list[Array]] = {setting: [] for setting in new}
+        left_out_of: dict[Setting, list[Array]] = {setting: [] for setting in new}
         for fold in range(self._n_folds):
             held = self._folds == fold
             for width in dict.fromkeys(setting.width for setting in new):
                 spectrum, left_out, anchor = self._prepare(width, fold)
                 mine = [setting for setting in new if setting.width == width]
                 for fit in fit_settings(spectrum, self._Y[~held, :], mine, anchor, **self._fitting):
-                    found[fit.setting].append(row_precision(fit.probabilities(left_out), self._Y[held, :]))
+                    probabilities = fit.probabilities(left_out)
+                    found[fit.setting].append(row_precision(probabilities, self._Y[held, :]))
+                    left_out_of[fit.setting].append(probabilities)
         self._rows.update({setting: xp.concat(rows) for setting, rows in found.items()})
+        self._left_out.update({setting: xp.concat(rows) for setting, rows in left_out_of.items()})
+        best = self.evidence().best(self._keep, within=float("inf"))
+        self._left_out = {setting: self._left_out[setting] for setting in best}
+
+    def left_out(self, members: Sequence[Setting]) -> tuple[Array, Array]:
+        """Mean probabilities of the rows left out, by settings among the best, and the candidates of these rows."""
+        xp = array_namespace(self._Y)
+        total = sum(self._left_out[member] for member in members)
+        Y = xp.concat([self._Y[self._folds == fold, :] for fold in range(self._n_folds)])
+        return total / len(members), Y
 
     def _prepare(self, width: float, fold: int) -> Any:
         if (width, fold) not in self._prepared:
@@ -133,6 +152,11 @@ class Judge:
             anchor = noise_anchor(spectrum, self._Y[~held, :]) if self._rates is None else self._rates
             self._prepared[width, fold] = spectrum, left_out, anchor
         return self._prepared[width, fold]
+
+    def anchor(self) -> Array:
+        """The noise rates that the folds found, on average."""
+        found = [to_numpy(anchor) for _, _, anchor in self._prepared.values()]
+        return np.mean(found, axis=0)
 
     def evidence(self) -> Evidence:
         """What is known so far."""

@@ -20,6 +20,8 @@ Family = Literal["ridge", "least-squares", "logistic"]
 # Ridge weights among which the anchor of the noise rates chooses, and the bounds of the rates.
 _ANCHOR_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _PILOT_WEIGHT = 0.1
+# Where linear scores begin to bend, and the exponent at which they end.
+_STRAIGHT, _DEEPEST = 1e-2, 25.0
 _LEAST_RATE, _MOST_RATE = 1e-5, 0.985
 
 
@@ -88,7 +90,11 @@ def to_probability(scores: Array, *, family: Family, one_true: bool, rates: Arra
     if family == "ridge":
         # These are chances to be a candidate.
         scores = (scores - rates) / (1 - rates)
-    return xp.clip(scores, 0.0, 1.0)
+    # Linear, but for the ends: there it bends, and never reaches 0 or 1.
+    low, high = _STRAIGHT, 1 - _STRAIGHT
+    below = xp.exp(xp.clip(scores / low - 1, -_DEEPEST, 0.0))
+    above = xp.exp(xp.clip((high - scores) / low, -_DEEPEST, 0.0))
+    return xp.where(scores < low, low * below, xp.where(scores > high, 1 - low * above, scores))
 
 
 def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
