@@ -7,9 +7,9 @@
 
 The paper's protocol (noise once per configuration, ten shuffled folds, test rows scored against true labels). Floor and
 ceiling are ridge regression on the candidates and on the true labels, with the weight that is best *in hindsight* for the
-mean over folds: the ends of the noise gap. Label-free ridge is ``CandidateLikelihood(family="ridge")``. Finished folds are
-kept in results/candidate_likelihood.csv and not done again; results/candidate_likelihood.md is written after each. Needs
-the data sets (SKPML_DATA).
+mean over folds: the ends of the noise gap. Label-free ridge is ``CandidateLikelihood(family="ridge")``. Finished folds
+are kept in results/candidate_likelihood.csv and not done again; results/candidate_likelihood.md is written after each.
+Needs the data sets (SKPML_DATA).
 """
 
 from __future__ import annotations
