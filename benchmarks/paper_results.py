@@ -26,7 +26,12 @@ def main() -> None:
     suite = load_suite("paper")
     results = collect(suite, Store(FOLDER).records())
     tables = {metric: metric_table(results, metric, with_published=True) for metric in suite.metrics}
-    parts = [extent(results), beside_published(tables["average_precision"]), better_or_worse(results, tables)]
+    parts = [
+        extent(results),
+        beside_published(tables["average_precision"]),
+        better_or_worse(results, tables),
+        against_floors(results, tables["average_precision"]),
+    ]
     with replacing(FOLDER / "account.md", overwrite=True) as (temporary,):
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
@@ -107,6 +112,22 @@ def better_or_worse(results: Results, tables: dict[str, MetricTable]) -> str:
         mean = f"{sum(gains) / len(gains):+.3f}" if gains else "–"
         lines.append(f"| {label} | " + " | ".join(cells) + f" | {mean} |")
     return "\n".join(lines)
+
+
+def against_floors(results: Results, table: MetricTable) -> str:
+    """The control against each floor, in average precision."""
+    control = results.suite.control
+    assert control is not None
+    sentences = []
+    for floor in results.labels("floor"):
+        pairs = zip(table.column(control), table.column(floor), strict=True)
+        gains = [round(ours.mean - low.mean, 3) for ours, low in pairs if ours.state == low.state == "done"]
+        better, worse = sum(gain > EQUAL for gain in gains), sum(gain < -EQUAL for gain in gains)
+        sentences.append(
+            f"{table.title} of {control} against {floor}: better on {better}, equal (within {EQUAL}) on "
+            f"{len(gains) - better - worse}, worse on {worse} of {len(gains)} configurations."
+        )
+    return " ".join(sentences)
 
 
 def differences(table: MetricTable, label: str) -> list[float]:
