@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
+from page_checker import PageChecker
 from skpml import PMLMA
 from skpml.datasets import load_dataset
 from skpml.demo import METHODS, DemoResult, is_demo_page, render_page, run_demo, summarise, verdict
@@ -21,8 +21,6 @@ from skpml.reference import CandidateRidge
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-VOID = {"meta", "br", "link", "img"}
-
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
@@ -32,32 +30,6 @@ def result() -> DemoResult:
 @pytest.fixture(scope="module")
 def page(result: DemoResult) -> str:
     return render_page(result)
-
-
-class Checker(HTMLParser):
-    """Collects ids and what is not closed, as a browser would have to guess."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.references: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        self._note(attrs)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._note(attrs)
-
-    def _note(self, attrs: list[tuple[str, str | None]]) -> None:
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-        for _, value in attrs:
-            self.references += re.findall(r"^#(.+)$", value or "") + re.findall(r"url\(#(.+?)\)", value or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 def test_the_figures_are_those_of_the_learners_on_the_same_folds(result: DemoResult) -> None:
@@ -88,7 +60,7 @@ def test_the_page_asks_for_nothing_from_outside(page: str) -> None:
 
 
 def test_the_page_is_well_formed_and_its_references_resolve(page: str) -> None:
-    checker = Checker()
+    checker = PageChecker()
     checker.feed(page)
     checker.close()
     assert checker.open == []

@@ -180,6 +180,14 @@ def test_large_data_are_searched_in_part(monkeypatch):
     assert np.abs(model.predict_proba(X) - chance).mean() < 0.12
 
 
+def test_a_device_that_is_not_there_is_told_at_the_door():
+    pytest.importorskip("torch")
+    X, _, candidates, _ = blobs(n=40)
+    for name in ("cudaa", "meta:x", 3.5):
+        with pytest.raises(ValueError, match="device must be None or a device that PyTorch has here"):
+            CandidateLikelihood(device=name, empty_rows="ignore").fit(X, candidates)
+
+
 def test_another_library_underneath_gives_the_same():
     pytest.importorskip("torch")
     X, _, candidates, _ = blobs(n=150)

@@ -7,12 +7,13 @@ import hashlib
 import html
 import random
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from report_helpers import CONFIGURATIONS, METHODS, make_failure, make_record, make_records, make_suite
+
+from page_checker import PageChecker
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -21,45 +22,11 @@ pytest.importorskip("scikit_posthocs")
 from skpml.experiments.report import is_report, render_report
 from skpml.experiments.tables import Entry, collect, metric_table, rank_methods
 
-VOID = {"meta", "br", "input", "wbr"}
 ATTACK = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
-class Checker(HTMLParser):
-    """Collects ids, and what is not closed as a browser would have to guess."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.references: list[str] = []
-        self.scripts = 0
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        self._note(tag, attrs)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._note(tag, attrs)
-
-    def _note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.scripts += tag == "script"
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-        assert not [name for name, _ in attrs if name.startswith("on") or name == "src"]
-        for _, value in attrs:
-            self.references += re.findall(r"^#(.+)$", value or "") + re.findall(r"url\(#(.+?)\)", value or "")
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def check_page(page: str) -> Checker:
-    checker = Checker()
+def check_page(page: str) -> PageChecker:
+    checker = PageChecker()
     checker.feed(page)
     checker.close()
     assert checker.open == []
@@ -312,7 +279,7 @@ def section(page: str, name: str) -> str:
 
 
 def check_text(part: str) -> list[str]:
-    checker = Checker()
+    checker = PageChecker()
     checker.feed(part)
     return checker.text
 

@@ -24,8 +24,9 @@ _SLOPES, _SHIFTS = (0.1, 10.0), (-10.0, 10.0)
 
 
 def calibrated(p: NDArray[Any], slope: float, shift: float) -> NDArray[Any]:
-    """``σ(a·logit(p) + b)``."""
-    return np.asarray(expit(slope * _logit(p) + shift))
+    """``σ(a·logit(p) + b)``, above 0 and below 1."""
+    # Close to 1 a double has fewer digits than close to 0.
+    return np.minimum(expit(slope * _logit(p) + shift), 1 - np.finfo(np.float64).epsneg)
 
 
 def calibration(p: NDArray[Any], rho: NDArray[Any], Y: NDArray[Any]) -> tuple[float, float]:

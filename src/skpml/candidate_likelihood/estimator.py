@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -168,7 +170,9 @@ class CandidateLikelihood(BasePMLClassifier):
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random)
-        members = self._choose(mapped, labels, scaled, rates, random)
+        members = self._choose(
+            tuple(mapped), rates, partial(self._judge, mapped, labels, scaled, rates, random)
+        )
         widths = [width for width in maps if any(member.width == width for member in members)]
         self.feature_maps_ = [maps[width] for width in widths]
         fits: dict[Setting, tuple[Fit, Spectrum]] = {}
@@ -214,14 +218,9 @@ class CandidateLikelihood(BasePMLClassifier):
         return maps, mapped
 
     def _choose(
-        self,
-        mapped: dict[float, NDArray[Any]],
-        labels: NDArray[Any],
-        scaled: NDArray[Any],
-        rates: NDArray[Any] | None,
-        random: np.random.RandomState,
+        self, widths: tuple[float, ...], rates: NDArray[Any] | None, make_judge: Callable[[], Judge]
     ) -> list[Setting]:
-        """The settings to average, best first; sets ``selection_``."""
+        """The settings to average, best first; sets ``selection_`` and ``calibration_``."""
         free_gamma, free_noise = self.gamma == "auto", rates is None
         families = FAMILIES if self.family == "auto" else (self.family,)
         one_true = (False, True) if self.at_least_one == "auto" else (bool(self.at_least_one),)
@@ -230,13 +229,13 @@ class CandidateLikelihood(BasePMLClassifier):
         for family in families:
             gammas = (_RIDGE_GAMMAS if family == "ridge" else _GAMMAS) if free_gamma else (float(self.gamma),)
             coarse += coarse_settings(
-                families=(family,), one_true=one_true, widths=tuple(mapped), gammas=gammas, noises=noises
+                families=(family,), one_true=one_true, widths=widths, gammas=gammas, noises=noises
             )
         if len(coarse) == 1:
             self.selection_: dict[str, Any] = {"members": [asdict(coarse[0])], "tried": []}
             self.calibration_ = (1.0, 0.0)
             return coarse
-        judge = self._judge(mapped, labels, scaled, rates, random)
+        judge = make_judge()
         evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
         members = evidence.best(self.n_members)
         left_out, candidates = map(to_numpy, judge.left_out(members))
@@ -286,12 +285,8 @@ class CandidateLikelihood(BasePMLClassifier):
         """As an array of the library that computes."""
         if self.device is None:
             return values
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError(
-                f"device={self.device!r} needs PyTorch: pip install scikit-pml[torch], or leave it at None"
-            ) from error
+        import torch
+
         return torch.as_tensor(np.ascontiguousarray(values), device=self.device)
 
     def _keep(
@@ -371,8 +366,26 @@ class CandidateLikelihood(BasePMLClassifier):
                 raise ValueError(f'{name} must be "auto" or a number above 0, got {value!r}.')
         if self.at_least_one not in (True, False, "auto"):
             raise ValueError(f'at_least_one must be True, False or "auto", got {self.at_least_one!r}.')
+        if self.device is not None:
+            _check_device(self.device)
         if self.n_folds < 2:
             raise ValueError(f"n_folds must be at least 2, got {self.n_folds}.")
+
+
+def _check_device(name: Any) -> None:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"device={name!r} needs PyTorch: pip install scikit-pml[torch], or leave device at None"
+        ) from error
+    try:
+        torch.empty(0, device=name)
+    # A build without a device says so with an assertion.
+    except (RuntimeError, TypeError, AssertionError) as error:
+        raise ValueError(
+            f'device must be None or a device that PyTorch has here, such as "cpu", got {name!r}.'
+        ) from error
 
 
 def _as_table(evidence: Evidence) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import skpml
 from skpml.demo import figures
 from skpml.demo.job import METHODS, DemoResult
 from skpml.demo.verdict import summarise, verdict
+from skpml.pages import page_environment
 
 _GENERATOR = '<meta name="generator" content="scikit-pml demo">'
 _SHOWN_ROWS = 8
@@ -45,20 +46,14 @@ def render_page(result: DemoResult) -> str:
         What `skpml.demo.run_demo` returned. The same result gives the same page, to the byte.
     """
     try:
-        import jinja2
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
         from markupsafe import Markup
     except ImportError as error:
         raise ImportError(
             'the report needs jinja2 and matplotlib: pip install "scikit-pml[report]"'
         ) from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("skpml.demo"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = page_environment("skpml.demo")
     headline, grounds = verdict(result)
     safe = {name: Markup(draw(result)) for name, draw in _FIGURES.items()}
     return environment.get_template("demo.html.j2").render(

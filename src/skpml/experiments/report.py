@@ -37,6 +37,7 @@ from skpml.experiments.wording import (
     table_notes,
     why_no_ranks,
 )
+from skpml.pages import page_environment
 
 __all__ = ["is_report", "render_report"]
 
@@ -91,7 +92,7 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
         If jinja2, matplotlib or scikit-posthocs is missing.
     """
     try:
-        import jinja2
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
         import scikit_posthocs  # noqa: F401
         from markupsafe import Markup, escape
@@ -99,13 +100,7 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
         raise ImportError(
             f'the report needs {error.name}: pip install "scikit-pml[bench]"', name=error.name
         ) from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("skpml.experiments"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = page_environment("skpml.experiments")
     # A long name without blanks, such as that of a class, may be broken at its marks.
     environment.filters["breakable"] = lambda text: Markup(
         re.sub(r"(?<=[.:_/])(?=\w)", "<wbr>", escape(text))

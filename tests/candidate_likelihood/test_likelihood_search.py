@@ -1,0 +1,101 @@
+"""What settings are judged by, and how probabilities get their level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit, logit
+
+from skpml.candidate_likelihood import search as search_module
+from skpml.candidate_likelihood.calibration import calibrated, calibration
+from skpml.candidate_likelihood.search import Evidence, Judge, neighbours, row_precision
+from skpml.candidate_likelihood.settings import Setting, to_probability
+from skpml.metrics import average_precision
+
+SETTING = Setting("logistic", False, 1.0, 0.1, 1.0)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 10**6])
+def test_precision_of_rows_is_that_of_the_metric(monkeypatch, at_a_time):
+    monkeypatch.setattr(search_module, "_PAIRS_AT_A_TIME", at_a_time)
+    rng = np.random.default_rng(0)
+    scores, Y = rng.integers(0, 6, (40, 5)) / 5, (rng.random((40, 5)) < 0.5).astype(float)
+    Y[0], Y[1] = 0, 1  # neither says anything
+    rows = row_precision(scores, Y)
+    told = (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < 5)
+    assert rows.shape == (told.sum(),)
+    assert rows.mean() == pytest.approx(average_precision(Y.astype(int), scores, convention="pml"))
+    assert row_precision(scores[:1], Y[:1]).shape == (0,)
+
+
+def test_the_best_are_those_that_the_evidence_does_not_tell_from_the_first():
+    settings = [Setting("logistic", False, 1.0, gamma, 1.0) for gamma in (1.0, 2.0, 3.0, 4.0)]
+    evidence = Evidence(settings=settings, precision=[0.5, 0.7, 0.6, 0.65], distance=[3.0, 0.0, 0.9, 1.1])
+    assert evidence.best(10) == [settings[1], settings[2]]
+    assert evidence.best(1) == [settings[1]]
+    assert evidence.best(3, within=np.inf) == [settings[1], settings[3], settings[2]]
+
+
+def test_neighbours_move_one_thing_at_a_time_and_stay_in_bounds():
+    found = neighbours(SETTING, gammas=True, noises=True, ratio=2.0, step=0.15)
+    assert {(near.gamma, near.noise) for near in found} == {(0.2, 1.0), (0.05, 1.0), (0.1, 1.15), (0.1, 0.85)}
+    assert neighbours(SETTING, gammas=False, noises=False, ratio=2.0, step=0.15) == []
+    edge = Setting("logistic", False, 1.0, 0.1, 1.3)
+    assert [near.noise for near in neighbours(edge, gammas=False, noises=True, ratio=2.0, step=0.15)] == [
+        1.15
+    ]
+    ridge = Setting("ridge", False, 1.0, 0.1, 1.0)
+    assert len(neighbours(ridge, gammas=True, noises=True, ratio=2.0, step=0.15)) == 2
+
+
+def test_rows_left_out_are_those_of_the_fold_and_only_the_best_are_kept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(60, 4)) > 0).astype(float)
+    folds = rng.permutation(60) % 3
+    judge = Judge({1.0: X}, Y, folds, keep=2)
+    tried = [Setting("ridge", False, 1.0, gamma, 1.0) for gamma in (0.01, 1.0, 1e4)]
+    judge.try_settings(tried)
+    best = judge.evidence().best(2, within=np.inf)
+    chances, candidates = judge.left_out(best[:1])
+    # In the order of the folds, the candidates of the very rows that the chances are of.
+    order = np.concatenate([np.flatnonzero(folds == fold) for fold in range(3)])
+    assert_allclose(candidates, Y[order])
+    assert np.corrcoef(chances.ravel(), candidates.ravel())[0, 1] > 0.4
+    with pytest.raises(KeyError):
+        judge.left_out([setting for setting in tried if setting not in best])
+
+
+class TestCalibration:
+    @pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (0.5, 1.0), (2.0, -1.5)])
+    def test_the_level_is_found_from_candidates_alone(self, slope, shift):
+        rng = np.random.default_rng(0)
+        eta, rho = expit(2 * rng.normal(size=(4000, 3)) - 1), np.array([0.2, 0.3, 0.4])
+        Y = ((rng.random(eta.shape) < eta) | (rng.random(eta.shape) < rho)).astype(float)
+        # What ranks well but lies at another level.
+        p = expit((logit(eta) - shift) / slope)
+        found = calibration(p, rho, Y)
+        assert_allclose(found, (slope, shift), atol=0.15 * max(1, abs(shift), slope))
+        assert np.abs(calibrated(p, *found) - eta).mean() < 0.02
+
+    def test_no_ranking_changes_and_nothing_is_certain(self):
+        p = np.array([0.0, 1e-9, 0.2, 0.5, 0.999, 1.0])
+        found = calibrated(p, 3.0, -2.0)
+        assert (np.diff(found) > 0).all()
+        assert ((found > 0) & (found < 1)).all()
+
+    def test_hardly_any_row_leaves_things_as_they_are(self):
+        p = np.array([[0.4, 0.6]])
+        assert_allclose(calibration(p, np.array([0.1, 0.1]), np.array([[1.0, 0.0]])), (1, 0), atol=0.6)
+
+
+def test_linear_scores_bend_at_the_ends_and_keep_their_order():
+    scores = np.linspace(-0.2, 1.2, 1001)[:, None]
+    found = to_probability(scores, family="least-squares", one_true=False, rates=np.zeros(1))
+    assert (np.diff(found[:, 0]) > 0).all()
+    assert ((found > 0) & (found < 1)).all()
+    middle = (scores > 0.02) & (scores < 0.98)
+    assert_allclose(found[middle], scores[middle])
+    ridge = to_probability(scores, family="ridge", one_true=False, rates=np.full(1, 0.2))
+    assert_allclose(ridge[(scores - 0.2) / 0.8 == 0.5], 0.5)
