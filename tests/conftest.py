@@ -1,6 +1,7 @@
 """Shared fixtures. Tests that need the real data sets look in SKPML_DATA and skip with a reason where it is unset."""
 
 import os
+import signal
 from pathlib import Path
 
 # Before SciPy is imported: lets scikit-learn's own array API check run instead of being skipped.
@@ -8,6 +9,10 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import numpy as np
 import pytest
+
+# Started in the background, a process ignores Ctrl-C and hands that down; the tests that send one need it heard.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
