@@ -41,9 +41,9 @@ def test_neighbours_move_one_thing_at_a_time_and_stay_in_bounds():
     found = neighbours(SETTING, gammas=True, noises=True, ratio=2.0, step=0.15)
     assert {(near.gamma, near.noise) for near in found} == {(0.2, 1.0), (0.05, 1.0), (0.1, 1.15), (0.1, 0.85)}
     assert neighbours(SETTING, gammas=False, noises=False, ratio=2.0, step=0.15) == []
-    edge = Setting("logistic", False, 1.0, 0.1, 1.3)
+    edge = Setting("logistic", False, 1.0, 0.1, 1.8)
     assert [near.noise for near in neighbours(edge, gammas=False, noises=True, ratio=2.0, step=0.15)] == [
-        1.15
+        1.65
     ]
     ridge = Setting("ridge", False, 1.0, 0.1, 1.0)
     assert len(neighbours(ridge, gammas=True, noises=True, ratio=2.0, step=0.15)) == 2

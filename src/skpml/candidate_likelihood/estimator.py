@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood.calibration import calibrated, calibration
+from skpml.candidate_likelihood.nesting import keep_order, nested_labels
 from skpml.candidate_likelihood.noise_model import given_one, posterior
 from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
 from skpml.candidate_likelihood.settings import Fit, Setting, fit_settings, noise_anchor, to_probability
@@ -28,7 +29,7 @@ __all__ = ["CandidateLikelihood"]
 
 # What a search begins with where nothing is fixed; ridge regression is cheap and gets a finer grid.
 _GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power in range(-6, 3))
-_NOISES, _WIDTHS = (1.0, 1.2), (0.5, 1.0)
+_NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
 # A search looks at no more anchors and rows than these: settings carry over, since features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
 
@@ -88,13 +89,16 @@ class CandidateLikelihood(BasePMLClassifier):
         Probability of each candidate to be true; 0 elsewhere.
     noise_rate_ : ndarray of shape (c,)
         How often a false label is a candidate: the given rates, or an estimate from rows that clearly lack a label. A
-        member may assume up to 1.3 times as much.
+        member may assume up to 1.8 times the odds.
     selection_ : dict
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
         (mean average precision of rows left out, the candidates taken for the truth) and ``"distance"`` (by how many
         standard errors it falls short of the best). Empty where everything was fixed.
     calibration_ : tuple of float
         Slope and shift of the map from the mean of the members to the probability, on logits.
+    nested_labels_ : list of pairs of int
+        Labels (inner, outer) by position: no row has the inner one as a candidate without the outer one, so that it is
+        never given the higher probability.
     coef_ : list of ndarrays of shape (n_mapped_features, c)
         Of each member, on mapped features.
     intercept_ : ndarray of shape (n_members, c)
@@ -190,7 +194,13 @@ class CandidateLikelihood(BasePMLClassifier):
         self.noise_rate_ = np.mean(anchors, axis=0)
         self._keep(members, widths, fits)
         rows = [to_numpy(fits[member][0].probabilities(fits[member][1].rows)) for member in members]
-        eta = calibrated(np.mean(rows, axis=0), *self.calibration_)
+        # Between labels of different noise, the rows say nothing of an order.
+        self.nested_labels_ = [
+            (inner, outer)
+            for inner, outer in nested_labels(labels)
+            if self.noise_rate_[inner] == self.noise_rate_[outer]
+        ]
+        eta = keep_order(calibrated(np.mean(rows, axis=0), *self.calibration_), self.nested_labels_)
         believed = posterior(eta, self.noise_rate_, labels)
         if np.mean([member.one_true for member in members]) > 0.5:
             believed = given_one(believed, np.any(labels > 0, axis=1, keepdims=True))
@@ -322,7 +332,8 @@ class CandidateLikelihood(BasePMLClassifier):
                 one_true=one_true,
                 rates=self._member_rates[place],
             )
-        return calibrated(total / len(self.coef_), *self.calibration_).astype(X.dtype)
+        eta = calibrated(total / len(self.coef_), *self.calibration_)
+        return keep_order(eta, self.nested_labels_).astype(X.dtype)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probability of each label to be true.

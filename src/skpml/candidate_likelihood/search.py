@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor
+from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor, pilot_covariance
 from skpml.candidate_likelihood.spectrum import spectrum_of
 from skpml.linalg import Array, to_numpy
 
 FAMILIES = ("ridge", "least-squares", "logistic")
 # The ranking of candidates hardly tells rates of noise apart: a search must not run away with them.
-_LEAST_NOISE, _MOST_NOISE = 0.7, 1.3
+_LEAST_NOISE, _MOST_NOISE = 0.6, 1.8
 # Comparisons of labels within rows that are held at a time.
 _PAIRS_AT_A_TIME = 2**24
 
@@ -90,6 +91,8 @@ class Judge:
         Of so many settings, the best so far, the probabilities of rows left out are kept.
     rates : (c,), optional
         Known rates of false candidates; None takes them from the rows of each fold (:func:`noise_anchor`).
+    batch : int
+        Settings fitted together. What is kept of every setting is one number a row.
     **fitting
         For :func:`fit_settings`.
     """
@@ -102,6 +105,7 @@ class Judge:
         *,
         keep: int = 0,
         rates: Array | None = None,
+        batch: int = 8,
         **fitting: Any,
     ) -> None:
         xp = array_namespace(Y)
@@ -109,28 +113,34 @@ class Judge:
         self._Y = xp.astype(Y, xp.float32)
         self._rates = None if rates is None else xp.astype(rates, xp.float32)
         self._rows: dict[Setting, Array] = {}
-        self._keep = keep
+        self._keep, self._batch = keep, batch
         self._left_out: dict[Setting, Array] = {}
         self._prepared: dict[tuple[float, int], Any] = {}
         self._n_folds = int(array_namespace(folds).max(folds)) + 1
 
     def try_settings(self, settings: Sequence[Setting]) -> None:
-        """Judge settings that have not been judged yet."""
+        """Judge settings that have not been judged yet, at most ``batch`` in memory at a time."""
+        new = sorted(setting for setting in set(settings) if setting not in self._rows)
+        for _, alike in groupby(new, key=lambda setting: (setting.family, setting.one_true, setting.width)):
+            waiting = list(alike)
+            for start in range(0, len(waiting), self._batch):
+                self._try(waiting[start : start + self._batch])
+
+    def _try(self, settings: list[Setting]) -> None:
+        """Judge some settings that are alike but for γ and the noise."""
         xp = array_namespace(self._Y)
-        new = [setting for setting in dict.fromkeys(settings) if setting not in self._rows]
-        found: dict[Setting, list[Array]] = {setting: [] for setting in new}
-        left_out_of: dict[Setting, list[Array]] = {setting: [] for setting in new}
+        precision: dict[Setting, list[Array]] = {setting: [] for setting in settings}
+        probabilities: dict[Setting, list[Array]] = {setting: [] for setting in settings}
         for fold in range(self._n_folds):
             held = self._folds == fold
-            for width in dict.fromkeys(setting.width for setting in new):
-                spectrum, left_out, anchor = self._prepare(width, fold)
-                mine = [setting for setting in new if setting.width == width]
-                for fit in fit_settings(spectrum, self._Y[~held, :], mine, anchor, **self._fitting):
-                    probabilities = fit.probabilities(left_out)
-                    found[fit.setting].append(row_precision(probabilities, self._Y[held, :]))
-                    left_out_of[fit.setting].append(probabilities)
-        self._rows.update({setting: xp.concat(rows) for setting, rows in found.items()})
-        self._left_out.update({setting: xp.concat(rows) for setting, rows in left_out_of.items()})
+            spectrum, left_out, anchor, covariance = self._prepare(settings[0].width, fold)
+            for fit in fit_settings(
+                spectrum, self._Y[~held, :], settings, anchor, covariance, batch=self._batch, **self._fitting
+            ):
+                probabilities[fit.setting].append(fit.probabilities(left_out))
+                precision[fit.setting].append(row_precision(probabilities[fit.setting][-1], self._Y[held, :]))
+        self._rows.update({setting: xp.concat(rows) for setting, rows in precision.items()})
+        self._left_out.update({setting: xp.concat(rows) for setting, rows in probabilities.items()})
         best = self.evidence().best(self._keep, within=float("inf"))
         self._left_out = {setting: self._left_out[setting] for setting in best}
 
@@ -149,13 +159,15 @@ class Judge:
             exact = spectrum_of(self._mapped[width][~held, :])
             left_out = exact.project(self._mapped[width][held, :])
             spectrum, left_out = exact.astype(single), array_namespace(left_out).astype(left_out, single)
-            anchor = noise_anchor(spectrum, self._Y[~held, :]) if self._rates is None else self._rates
-            self._prepared[width, fold] = spectrum, left_out, anchor
+            Y = self._Y[~held, :]
+            anchor = noise_anchor(spectrum, Y) if self._rates is None else self._rates
+            covariance = pilot_covariance(spectrum, Y, anchor)
+            self._prepared[width, fold] = spectrum, left_out, anchor, covariance
         return self._prepared[width, fold]
 
     def anchor(self) -> Array:
         """The noise rates that the folds found, on average."""
-        found = [to_numpy(anchor) for _, _, anchor in self._prepared.values()]
+        found = [to_numpy(anchor) for _, _, anchor, _ in self._prepared.values()]
         return np.mean(found, axis=0)
 
     def evidence(self) -> Evidence:
@@ -200,7 +212,7 @@ def search(
 ) -> Evidence:
     """Judge a coarse grid, then the neighbours of the best settings, closer by every round."""
     judge.try_settings(coarse)
-    ratio, step = 10**0.5, 0.15
+    ratio, step = 10**0.5, 0.2
     for _ in range(rounds):
         best = judge.evidence().best(leaders, within=float("inf"))
         around = [

@@ -40,7 +40,7 @@ class Setting:
     gamma : float
         Weight of the size of the coefficients.
     noise : float
-        Rate of false candidates, relative to the anchor (:func:`noise_anchor`).
+        Odds of a false label to be a candidate, relative to those of the anchor (:func:`noise_anchor`).
     """
 
     family: Family
@@ -102,7 +102,8 @@ def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
 
     A row without the label carries it as a false candidate at the rate ρ: the lower quartile over rows of the chance to
     be a candidate, by ridge regression without the row, is about that. The ridge weight is the one that predicts best.
-    The mean over the labels is taken: a rate for each label of its own lets noise in, and ranked worse.
+    Labels that many rows have, or that the features hardly tell, have few such rows and come out too high: the lower
+    quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse.
     """
     xp = array_namespace(Y)
     best, anchor = None, None
@@ -111,8 +112,17 @@ def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
         left_out = ridge_scores(spectrum, Y[:, None, :], gamma)[2][:, 0, :]
         error = float(xp.mean((left_out - Y) ** 2))
         if best is None or error < best:
-            best, anchor = error, xp.sort(left_out, axis=0)[Y.shape[0] // 4, :]
-    return xp.ones_like(anchor) * xp.clip(xp.mean(anchor), _LEAST_RATE, _MOST_RATE)
+            best, anchor = error, _lower_quartile(left_out)
+    return xp.ones_like(anchor) * xp.clip(_lower_quartile(anchor), _LEAST_RATE, _MOST_RATE)
+
+
+def _lower_quartile(values: Array) -> Array:
+    """Along the first axis, linear between neighbours."""
+    xp = array_namespace(values)
+    ranked = xp.sort(values, axis=0)
+    below, share = divmod((values.shape[0] - 1) / 4, 1)
+    above = min(int(below) + 1, values.shape[0] - 1)
+    return (1 - share) * ranked[int(below), ...] + share * ranked[above, ...]
 
 
 def fit_settings(
@@ -120,6 +130,7 @@ def fit_settings(
     Y: Array,
     settings: Sequence[Setting],
     anchor: Array,
+    covariance: Array | None = None,
     *,
     batch: int = 16,
     max_iter: int = 200,
@@ -127,12 +138,12 @@ def fit_settings(
 ) -> Iterator[Fit]:
     """Fit settings of one kernel width, those of a family together, at most ``batch`` at a time.
 
-    Memory for ``batch`` times the scores, whatever the number of settings.
+    Memory for ``batch`` times the scores, whatever the number of settings. ``covariance`` is :func:`pilot_covariance`,
+    where it is at hand.
     """
     xp = array_namespace(Y)
     where = {"dtype": Y.dtype, "device": device(Y)}
     occupied = xp.any(Y > 0, axis=1)[:, None, None]
-    pilot: Array | None = None
     for (family, one_true), alike in groupby(sorted(settings), key=lambda s: (s.family, s.one_true)):
         waiting = list(alike)
         marked = occupied if one_true else None
@@ -150,10 +161,11 @@ def fit_settings(
                 coef, intercept = squares.coef, squares.intercept
                 history, converged = squares.history, squares.converged
             else:
-                if pilot is None:
-                    pilot = _pilot(spectrum, Y, anchor)
+                if covariance is None:
+                    covariance = pilot_covariance(spectrum, Y, anchor)
                 logistic = solve_logistic(
-                    spectrum, Y, gamma=gamma, rho=rates, one_true=marked, covariance=pilot, max_iter=max_iter, tol=tol
+                    spectrum, Y, gamma=gamma, rho=rates, one_true=marked, covariance=covariance,
+                    max_iter=max_iter, tol=tol,
                 )  # fmt: skip
                 coef, intercept = logistic.coef, logistic.intercept
                 history, converged = logistic.history, logistic.converged
@@ -169,11 +181,13 @@ def fit_settings(
 
 
 def noise_rates(anchor: Array, noise: float) -> Array:
-    """ρ: the anchor times ``noise``, within bounds."""
-    return array_namespace(anchor).clip(noise * anchor, _LEAST_RATE, _MOST_RATE)
+    """ρ: the anchor with ``noise`` times its odds, within bounds."""
+    return array_namespace(anchor).clip(
+        noise * anchor / (1 - anchor + noise * anchor), _LEAST_RATE, _MOST_RATE
+    )
 
 
-def _pilot(spectrum: Spectrum, Y: Array, anchor: Array) -> Array:
+def pilot_covariance(spectrum: Spectrum, Y: Array, anchor: Array) -> Array:
     """The label covariance, from a first quick fit."""
     xp = array_namespace(Y)
     weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
