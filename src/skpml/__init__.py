@@ -3,14 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skpml.candidate_likelihood import CandidateLikelihood
     from skpml.modal_alignment import PMLMA
     from skpml.registry import get_method, list_methods
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["PMLMA", "get_method", "list_methods"]
+__all__ = ["PMLMA", "CandidateLikelihood", "get_method", "list_methods"]
 
-_HOMES = {"PMLMA": "skpml.modal_alignment", "get_method": "skpml.registry", "list_methods": "skpml.registry"}
+_HOMES = {
+    "PMLMA": "skpml.modal_alignment",
+    "CandidateLikelihood": "skpml.candidate_likelihood",
+    "get_method": "skpml.registry",
+    "list_methods": "skpml.registry",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 __all__ = ["TAGS", "Kind", "Method", "get_method", "list_methods"]
 
-Kind = Literal["flagship", "baseline", "reference"]
+Kind = Literal["flagship", "own", "baseline", "reference"]
 # How much of what is computed stands in print, for the baselines.
 Basis = Literal["release", "paper", "abstract"]
 
@@ -36,8 +36,9 @@ class Method:
         For programs and the command line, such as ``"pml-ni"``.
     title : str
         For people.
-    kind : {"flagship", "baseline", "reference"}
-        A reference learner believes every candidate: the floor that a method has to beat.
+    kind : {"flagship", "own", "baseline", "reference"}
+        "own" was made for this library and is not from print. A reference learner believes every candidate: the floor
+        that a method has to beat.
     summary : str
         The idea, in half a line.
     inductive : bool
@@ -53,7 +54,7 @@ class Method:
         Draws at random, so that ``random_state`` matters.
     source : {"release", "paper", "abstract"} or None
         What the implementation follows: formulas of the authors' own release, those of the paper, or a reconstruction
-        from the abstract. None for textbook learners.
+        from the abstract. None for textbook learners and for what is not from print.
     year : int or None
     reference : str
         Where it was published.
@@ -103,6 +104,16 @@ _METHODS = (
         reference="Chen, Lv, Huang, Fang, Wen, Xu, Li. Feature-Label Modal Alignment for Robust Partial Multi-Label "
         "Learning.",
         import_path="skpml.modal_alignment.estimator:PMLMA",
+    ),
+    Method(
+        name="candidate-likelihood",
+        title="Candidate likelihood",
+        kind="own",
+        summary="a probability for every candidate from a model of the noise; sets itself without true labels",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        import_path="skpml.candidate_likelihood.estimator:CandidateLikelihood",
     ),
     Method(
         name="pml-plr",

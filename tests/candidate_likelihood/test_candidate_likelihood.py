@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.candidate_likelihood import estimator as estimator_module
 from skpml.metrics import average_precision, hamming_loss
-from skpml.utils.estimator_checks import parametrize_with_pml_checks
 
 FIXED = {
     "family": "logistic",
@@ -25,13 +24,9 @@ FIXED = {
 }
 
 
-@parametrize_with_checks([CandidateLikelihood(random_state=0), CandidateLikelihood(**FIXED, random_state=0)])
+# With nothing set, it is among the registered methods that are all checked.
+@parametrize_with_checks([CandidateLikelihood(**FIXED, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_pml_checks([CandidateLikelihood(random_state=0)])
-def test_checks_of_the_library(estimator, check):
     check(estimator)
 
 
