@@ -207,9 +207,9 @@ def test_the_paper_suite_is_the_papers_comparison() -> None:
     printed = published_results()
     assert set(suite.configurations) == {result.configuration for result in printed}
     assert len(suite.configurations) == 30
-    methods = [entry for entry in suite.methods if entry.role == "method"]
-    assert {entry.name for entry in methods} == {result.method for result in printed}
-    assert len(methods) == 9
+    methods = [entry.name for entry in suite.methods if entry.role == "method"]
+    assert set(methods) - {result.method for result in printed} == {"candidate-likelihood"}
+    assert len(methods) == 10
     assert (suite.folds, suite.seeds) == (10, [0])
     assert set(suite.metrics) == {result.metric for result in printed}
     tuned = suite.method("pml-ma").tuning
