@@ -26,12 +26,17 @@ POINTS = list(product(*FEW.values()))
 EXACT = {"tol": 1e-8, "max_iter": 30}
 
 
+@pytest.fixture
+def whole_search():
+    """Asked for by tests of what the search finds; the others make do with a shorter one."""
+
+
 @pytest.fixture(autouse=True)
 def few_values(monkeypatch, request):
-    """A shorter search for tests that are not about what it finds."""
-    if "whole_search" not in request.keywords:
-        for name, values in {"_LAMS": (0.1, 1.0), "_ALPHAS": (0.01, 1.0), "_BETAS": (0.0, 0.1)}.items():
-            monkeypatch.setattr(selection, name, values)
+    if "whole_search" not in request.fixturenames:
+        monkeypatch.setattr(selection, "_LAMS", (0.1, 1.0))
+        monkeypatch.setattr(selection, "_ALPHAS", (0.01, 1.0))
+        monkeypatch.setattr(selection, "_BETAS", (0.0, 0.1))
         monkeypatch.setattr(selection, "_GAMMAS", (0.01, 1.0, 100.0))
 
 
@@ -107,7 +112,7 @@ def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
         assert_array_equal(given.predict(X), chosen.predict(X))
 
 
-@pytest.mark.whole_search
+@pytest.mark.usefixtures("whole_search")
 def test_the_search_covers_all_weights_and_reports_them(partial_problem):
     X, candidates, _ = partial_problem
     model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
@@ -127,7 +132,7 @@ def test_the_search_covers_all_weights_and_reports_them(partial_problem):
     assert json.loads(json.dumps(model.weights_)) == model.weights_
 
 
-@pytest.mark.whole_search
+@pytest.mark.usefixtures("whole_search")
 def test_weights_far_off_are_mended_and_what_was_given_does_not_matter():
     """Few clear rows: a γ of thousands drowns what can be learnt."""
     rng = np.random.default_rng(0)
@@ -151,7 +156,7 @@ def test_weights_far_off_are_mended_and_what_was_given_does_not_matter():
     assert other.selection_ == chosen.selection_
 
 
-@pytest.mark.whole_search
+@pytest.mark.usefixtures("whole_search")
 def test_without_noise_nothing_is_lost_against_the_defaults():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 8))
