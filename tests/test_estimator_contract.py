@@ -12,6 +12,7 @@ REGISTERED = [get_method(name)() for name in list_methods()]
 OTHERS = [
     PMLMA(basis="orthogonal", prototypes="least-squares", threshold=0.5),
     PMLMA(feature_map="linear"),
+    PMLMA(weights="auto"),
     get_method("pml-nd")(damping="identity", credible="share"),
     get_method("p-lenfn")(threshold="auto", exclude="self"),
     Oracle(CandidateRidge()),

@@ -7,26 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
-from skpml.candidate_likelihood import search as search_module
 from skpml.candidate_likelihood.calibration import calibrated, calibration
-from skpml.candidate_likelihood.search import Evidence, Judge, neighbours, row_precision
+from skpml.candidate_likelihood.search import Evidence, Judge, neighbours
 from skpml.candidate_likelihood.settings import Setting, to_probability
-from skpml.metrics import average_precision
 
 SETTING = Setting("logistic", False, 1.0, 0.1, 1.0)
-
-
-@pytest.mark.parametrize("at_a_time", [1, 10**6])
-def test_precision_of_rows_is_that_of_the_metric(monkeypatch, at_a_time):
-    monkeypatch.setattr(search_module, "_PAIRS_AT_A_TIME", at_a_time)
-    rng = np.random.default_rng(0)
-    scores, Y = rng.integers(0, 6, (40, 5)) / 5, (rng.random((40, 5)) < 0.5).astype(float)
-    Y[0], Y[1] = 0, 1  # neither says anything
-    rows = row_precision(scores, Y)
-    told = (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < 5)
-    assert rows.shape == (told.sum(),)
-    assert rows.mean() == pytest.approx(average_precision(Y.astype(int), scores, convention="pml"))
-    assert row_precision(scores[:1], Y[:1]).shape == (0,)
 
 
 def test_the_best_are_those_that_the_evidence_does_not_tell_from_the_first():

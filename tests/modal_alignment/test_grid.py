@@ -52,6 +52,13 @@ def test_tall_and_wide_features(shape):
     assert_equals_single_fits(*problem(*shape), VALUES, 1e-8, tol=1e-7, max_iter=30)
 
 
+@pytest.mark.parametrize("many", [1, 1000])
+def test_labels_one_by_one_and_all_together(monkeypatch, many):
+    """A thin factor is multiplied by the rows of each label, or, for few points, by all rows at once."""
+    monkeypatch.setattr(grid, "_MANY_POINTS", many)
+    assert_equals_single_fits(*problem(400, 6, 5), VALUES, 1e-8, tol=1e-7, max_iter=30)
+
+
 def test_both_ways_to_multiply_are_met():
     X, Y, _ = problem(400, 6, 5)
     assert not grid._SymmetricMap(X, grid._Shared(X, Y, np.float64), 36).is_whole

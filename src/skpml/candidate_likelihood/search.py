@@ -8,17 +8,16 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor, pilot_covariance
 from skpml.candidate_likelihood.spectrum import spectrum_of
+from skpml.held_out import row_precision, shortfall
 from skpml.linalg import Array, to_numpy
 
 FAMILIES = ("ridge", "least-squares", "logistic")
 # The ranking of candidates hardly tells rates of noise apart: a search must not run away with them.
 _LEAST_NOISE, _MOST_NOISE = 0.6, 1.8
-# Comparisons of labels within rows that are held at a time.
-_PAIRS_AT_A_TIME = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,28 +176,8 @@ class Judge:
         # Where no row has candidates and non-candidates, nothing can be told.
         means = [float(xp.mean(self._rows[s])) if self._rows[s].shape[0] else 0.0 for s in settings]
         best = self._rows[settings[max(range(len(means)), key=means.__getitem__)]]
-        distance = []
-        for setting, mean in zip(settings, means, strict=True):
-            gap = best - self._rows[setting]
-            error = float(xp.std(gap)) / gap.shape[0] ** 0.5 if gap.shape[0] else 0.0
-            distance.append((max(means) - mean) / error if error > 0 else 0.0)
+        distance = [shortfall(best, self._rows[setting]) for setting in settings]
         return Evidence(settings=settings, precision=means, distance=distance)
-
-
-def row_precision(scores: Array, Y: Array) -> Array:
-    """Average precision of each row that has candidates and non-candidates; ties count against a label."""
-    xp = array_namespace(scores)
-    count = xp.sum(Y, axis=1)
-    told = (count > 0) & (count < Y.shape[1])
-    scores, Y, count = scores[told, :], Y[told, :], count[told]
-    parts = []
-    step = max(1, _PAIRS_AT_A_TIME // Y.shape[1] ** 2)
-    for start in range(0, Y.shape[0], step):
-        some, here = scores[start : start + step, :], Y[start : start + step, :]
-        above = xp.astype(some[:, None, :] >= some[:, :, None], Y.dtype)
-        hits = xp.sum(above * here[:, None, :], axis=2)
-        parts.append(xp.sum(here * hits / xp.sum(above, axis=2), axis=1) / count[start : start + step])
-    return xp.concat(parts) if parts else xp.zeros((0,), dtype=Y.dtype, device=device(Y))
 
 
 def search(

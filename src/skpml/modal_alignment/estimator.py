@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from skpml.base import BasePMLClassifier
 from skpml.features import RangeScaler, as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbour_similarity
+from skpml.modal_alignment.selection import choose_weights
+from skpml.modal_alignment.shared_grid import WEIGHTS
 from skpml.modal_alignment.solver import Callback, Weights, solve
 from skpml.validation import check_parameters
 
@@ -35,6 +37,10 @@ class PMLMA(BasePMLClassifier):
     ----------
     lam, alpha, beta, gamma : float, default=1, 0.01, 0.01, 1
         Weights λ (low rank), α (local alignment), β (prototypes), γ (size of the classifier), each at least 0.
+    weights : None or "auto", default=None
+        None takes the four weights as given. "auto" chooses all four without a true label: of about forty points, the
+        one that ranks the candidates of rows left out of a fit best. What was given then serves only where the
+        candidates tell nothing apart.
     n_neighbors : int, default=5
         Neighbours of a row in the similarity graph.
     subspace_dim : int or None, default=None
@@ -62,9 +68,11 @@ class PMLMA(BasePMLClassifier):
     empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     callback : callable or None, default=None
-        Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit.
+        Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. The fits
+        behind ``weights="auto"`` do not call it.
     random_state : int, RandomState or None, default=None
-        Draws the anchors, where not all rows are anchors. Nothing else is random.
+        Draws the anchors, where not all rows are anchors, and the inner folds of ``weights="auto"``. Nothing else is
+        random.
 
     Attributes
     ----------
@@ -76,6 +84,13 @@ class PMLMA(BasePMLClassifier):
     basis_ : ndarray of shape (c, c)
     feature_projection_, label_projection_ : ndarray
         P1 and P2; their product is ``coef_``.
+    weights_ : dict
+        The four weights of the fit, by name, given or chosen.
+    selection_ : dict
+        ``"tried"``: a dict for every point that was judged, in the order of the search, with its four weights,
+        ``"precision"`` (mean over inner folds of the average precision of rows left out, the candidates taken for the
+        truth), ``"fold_precision"`` (of each fold) and ``"distance"`` (by how many standard errors its rows fall short
+        of the best point's). Empty where the weights were given.
     threshold_ : float
     classes_ : ndarray of shape (c,)
         Label names.
@@ -110,6 +125,7 @@ class PMLMA(BasePMLClassifier):
         alpha: float = 1e-2,
         beta: float = 1e-2,
         gamma: float = 1.0,
+        weights: str | None = None,
         n_neighbors: int = 5,
         subspace_dim: int | None = None,
         feature_map: Any = "rbf",
@@ -130,6 +146,7 @@ class PMLMA(BasePMLClassifier):
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
+        self.weights = weights
         self.n_neighbors = n_neighbors
         self.subspace_dim = subspace_dim
         self.feature_map = feature_map
@@ -148,6 +165,7 @@ class PMLMA(BasePMLClassifier):
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self._check_parameters()
+        self._set_weights(X, Y)
         self.scaler_ = RangeScaler().fit(X)
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
@@ -163,7 +181,7 @@ class PMLMA(BasePMLClassifier):
             mapped,
             Y,
             similarity,
-            weights=Weights(lam=self.lam, alpha=self.alpha, beta=self.beta, gamma=self.gamma),
+            weights=Weights(**self.weights_),
             subspace_dim=self.subspace_dim,
             prototypes=self.prototypes,  # type: ignore[arg-type]
             basis=self.basis,  # type: ignore[arg-type]
@@ -181,17 +199,24 @@ class PMLMA(BasePMLClassifier):
         self._record(solution.history, converged=solution.converged)
         if self.confidences_.max() < _NOTHING_BELIEVED:
             warnings.warn(
-                f"No candidate is believed: the low-rank weight lam={self.lam:g} outweighs {X.shape[0]} rows. "
-                "Use a smaller lam.",
+                f"No candidate is believed: the low-rank weight lam={self.weights_['lam']:g} outweighs "
+                f"{X.shape[0]} rows. Use a smaller lam.",
                 UserWarning,
                 stacklevel=3,
             )
         return solution.scores
 
+    def _set_weights(self, X: Any, Y: NDArray[Any]) -> None:
+        if self.weights is None:
+            self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
+            self.selection_: dict[str, Any] = {"tried": []}
+        else:
+            self.weights_, self.selection_ = choose_weights(self, X, Y)
+
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:
             return check_similarity(self.graph, scaled.shape[0])
-        if self.alpha == 0 or "alignment" in self.without:
+        if self.weights_["alpha"] == 0 or "alignment" in self.without:
             return None
         return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
 
@@ -209,3 +234,7 @@ class PMLMA(BasePMLClassifier):
         )
         if isinstance(self.without, str) or not isinstance(self.without, Collection):
             raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
+        if self.weights is not None and not (isinstance(self.weights, str) and self.weights == "auto"):
+            raise ValueError(
+                f'weights must be None, for those given as lam, alpha, beta and gamma, or "auto", got {self.weights!r}.'
+            )

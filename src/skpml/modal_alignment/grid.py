@@ -38,6 +38,8 @@ _BYTES_TOGETHER = 2 << 30
 _BYTES_A_CELL = 40
 # Steps of R are multiplied in single precision where the stopping rule is coarser than this.
 _COARSE_TOLERANCE = 1e-5
+# Fewer points than these are multiplied with zeros and all: picking out the rows of each label costs more.
+_MANY_POINTS = 8
 # Iterations that a point is expected to take, for the choice between two ways to multiply.
 _USUAL_ITERATIONS = 20
 
@@ -192,13 +194,19 @@ class _SymmetricMap:
 
     def multiply(self, steps: list[Floats], out: Floats) -> None:
         """``out[p, j] = F Fᵀ s`` for the step s of label j at point p, given on the rows that have the label."""
-        for label, step in enumerate(steps):
-            if self.is_whole:
+        if self.is_whole:
+            for label, step in enumerate(steps):
                 np.matmul(step, self.blocks[label], out=out[:, label])
-            else:
-                np.matmul(
-                    step @ self.factor.take(self.rows[label], axis=0), self.transposed, out=out[:, label]
-                )
+        elif len(steps[0]) < _MANY_POINTS:
+            spread = np.zeros_like(out)
+            for label, step in enumerate(steps):
+                spread[:, label, self.rows[label]] = step
+            flat = out.reshape(-1, out.shape[2])
+            np.matmul(spread.reshape(flat.shape) @ self.factor, self.transposed, out=flat)
+        else:
+            for label, step in enumerate(steps):
+                picked = step @ self.factor.take(self.rows[label], axis=0)
+                np.matmul(picked, self.transposed, out=out[:, label])
 
 
 class _FeatureSide:

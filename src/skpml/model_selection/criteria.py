@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-from sklearn.exceptions import UndefinedMetricWarning
-
-from skpml.metrics import average_precision
+from skpml.held_out import precision
 
 Selector = Literal["label-free", "oracle"]
 Criterion = Callable[[Any, Any], float]
@@ -47,18 +44,11 @@ def candidate_precision(candidates: Any, scores: Any) -> float:
     >>> candidate_precision([[1, 1, 0, 0]], [[0.9, 0.2, 0.5, 0.1]])
     0.8333333333333333
     """
-    return _silent_average_precision(candidates, scores)
-
-
-def _silent_average_precision(labels: Any, scores: Any) -> float:
-    """A fold without a row to compare is NaN and no reason for a warning: the other folds tell."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return average_precision(labels, scores)
+    return precision(candidates, scores)
 
 
 # The same measure: by the candidates, which everybody has, and by the truth, which nobody has outside experiments.
 CRITERIA: dict[Selector, Criterion] = {
     "label-free": candidate_precision,
-    "oracle": _silent_average_precision,
+    "oracle": precision,
 }

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skpml.held_out import InnerFolds, mean_of_folds
+from skpml.modal_alignment import PMLMA
+from skpml.modal_alignment.shared_grid import can_share, shared_scores
 from skpml.model_selection.criteria import Criterion
-from skpml.model_selection.folds import InnerFolds
-from skpml.model_selection.shared_grid import can_share, shared_scores
 
 Point = dict[str, Any]
 
@@ -34,8 +35,7 @@ class Trial:
     @property
     def mean(self) -> float:
         """Mean over the folds that can tell; −∞ for a point that failed on one."""
-        told = [score for score in self.fold_scores if not np.isnan(score)]
-        return float(np.mean(told)) if told else -np.inf
+        return mean_of_folds(self.fold_scores)
 
 
 @dataclass(kw_only=True)
@@ -58,7 +58,7 @@ def full_search(
     """Every point on every fold."""
     model = _for_inner_folds(estimator, random_state)
     outcome = Outcome(trials=[Trial() for _ in points])
-    shares = can_share(model, points, n_labels=folds.candidates.shape[1])
+    shares = type(model) is PMLMA and can_share(model, points, n_labels=folds.candidates.shape[1])
     for number, (train, held_out) in enumerate(folds.splits):
         if shares:
             with _quiet():

@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from skpml.held_out import InnerFolds
 from skpml.labels import encode_labels
 from skpml.model_selection.criteria import CRITERIA, Selector, candidate_precision
-from skpml.model_selection.folds import InnerFolds
 from skpml.model_selection.search import Trial, full_search, halving_search
 from skpml.validation import check_labels
 

@@ -1,0 +1,92 @@
+"""Rows left out of a fit, and what they say of it: for whatever chooses without true labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing, check_array
+
+from skpml.linalg import Array
+from skpml.metrics import average_precision
+from skpml.ordering import row_order
+
+Rows = NDArray[np.intp]
+
+# Comparisons of labels within rows that are held at a time.
+_PAIRS_AT_A_TIME = 2**24
+
+
+class InnerFolds:
+    """Rows and candidates of a training fold, cut once more.
+
+    Folds and the nested parts of their training rows are drawn in the order of content: where a row stands does not
+    decide where it goes.
+
+    Attributes
+    ----------
+    splits : list of (training rows, held-out rows)
+        Training rows in a random order, of which any first part is a random part.
+    """
+
+    def __init__(self, X: Any, candidates: NDArray[Any], *, n_folds: int, random_state: int) -> None:
+        numbers = check_array(X, accept_sparse="csr", ensure_all_finite=False)
+        if numbers.shape[0] != candidates.shape[0]:
+            raise ValueError(f"X has {numbers.shape[0]} rows, but candidates have {candidates.shape[0]}.")
+        self.X = X if hasattr(X, "iloc") else numbers
+        self.candidates = candidates
+        # Rows that look alike differ by their candidates.
+        dense = numbers.toarray() if scipy.sparse.issparse(numbers) else numbers
+        order = row_order(np.column_stack([np.nan_to_num(dense), candidates]))
+        random = np.random.default_rng(random_state)
+        cut = KFold(n_folds, shuffle=True, random_state=random_state)
+        self.splits = [
+            (order[random.permutation(train)], order[held_out]) for train, held_out in cut.split(order)
+        ]
+
+    def rows(self, places: Rows) -> Any:
+        return _safe_indexing(self.X, places)
+
+
+def precision(labels: Any, scores: Any) -> float:
+    """Average precision of scores. NaN where no row has labels to compare, without a warning: other folds tell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return average_precision(labels, scores)
+
+
+def row_precision(scores: Array, Y: Array) -> Array:
+    """Average precision of each row that has candidates and non-candidates; ties count against a label."""
+    xp = array_namespace(scores)
+    count = xp.sum(Y, axis=1)
+    told = (count > 0) & (count < Y.shape[1])
+    scores, Y, count = scores[told, :], Y[told, :], count[told]
+    parts = []
+    step = max(1, _PAIRS_AT_A_TIME // Y.shape[1] ** 2)
+    for start in range(0, Y.shape[0], step):
+        some, here = scores[start : start + step, :], Y[start : start + step, :]
+        above = xp.astype(some[:, None, :] >= some[:, :, None], Y.dtype)
+        hits = xp.sum(above * here[:, None, :], axis=2)
+        parts.append(xp.sum(here * hits / xp.sum(above, axis=2), axis=1) / count[start : start + step])
+    return xp.concat(parts) if parts else xp.zeros((0,), dtype=Y.dtype, device=device(Y))
+
+
+def shortfall(best: Array, rows: Array) -> float:
+    """By how many standard errors ``rows`` fall short of ``best`` in the mean, row by row; 0 where no row differs."""
+    xp = array_namespace(best, rows)
+    gap = best - rows
+    error = float(xp.std(gap)) / gap.shape[0] ** 0.5 if gap.shape[0] else 0.0
+    return float(xp.mean(gap)) / error if error > 0 else 0.0
+
+
+def mean_of_folds(values: Sequence[float]) -> float:
+    """Mean over the folds that can tell; −∞ where none can, and for what failed on one."""
+    told = [value for value in values if not np.isnan(value)]
+    return float(np.mean(told)) if told else -np.inf

@@ -1,0 +1,347 @@
+"""Weights that PML-MA chooses for itself: by rows left out, without a true label, and as a slow search would."""
+
+import json
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from skpml import PMLMA
+from skpml.graph import neighbour_similarity
+from skpml.held_out import InnerFolds
+from skpml.metrics import average_precision
+from skpml.modal_alignment import selection
+from skpml.modal_alignment.selection import Judge
+from skpml.modal_alignment.shared_grid import WEIGHTS, can_share
+from skpml.model_selection import select_parameters
+
+FEW = {"lam": [0.1, 5.0], "alpha": [0.0, 0.5], "beta": [0.0, 0.1], "gamma": [0.01, 1.0]}
+POINTS = list(product(*FEW.values()))
+# The shared grid computes in single precision where the stopping rule is coarse.
+EXACT = {"tol": 1e-8, "max_iter": 30}
+
+
+@pytest.fixture
+def whole_search():
+    """Asked for by tests of what the search finds; the others make do with a shorter one."""
+
+
+@pytest.fixture(autouse=True)
+def few_values(monkeypatch, request):
+    if "whole_search" not in request.fixturenames:
+        monkeypatch.setattr(selection, "_LAMS", (0.1, 1.0))
+        monkeypatch.setattr(selection, "_ALPHAS", (0.01, 1.0))
+        monkeypatch.setattr(selection, "_BETAS", (0.0, 0.1))
+        monkeypatch.setattr(selection, "_GAMMAS", (0.01, 1.0, 100.0))
+
+
+def weights_of(point):
+    return {name: point[name] for name in WEIGHTS}
+
+
+def slow_precision(model, point, X, candidates):
+    """Average precision of each inner fold by a fit of its own, on the candidates."""
+    found = []
+    graph = model.graph
+    for train, held_out in InnerFolds(X, candidates, n_folds=3, random_state=0).splits:
+        changes = {"graph": None if graph is None else graph[train][:, train], **weights_of(point)}
+        single = clone(model).set_params(
+            **changes, weights=None, random_state=0, empty_rows="ignore", empty_labels="ignore"
+        )
+        single.fit(X[train], candidates[train])
+        found.append(average_precision(candidates[held_out], single.decision_function(X[held_out])))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "shares"),
+    [
+        ({}, True),
+        ({"feature_map": "linear", "n_neighbors": 3}, True),
+        ({"graph": True}, True),
+        ({"basis": "orthogonal"}, False),
+        ({"subspace_dim": 3}, False),
+        ({"prototypes": "least-squares"}, False),
+        ({"feature_map": StandardScaler()}, False),
+        ({"without": ("prototypes",)}, False),
+    ],
+)
+def test_every_point_is_judged_as_a_fit_of_its_own_would_be(partial_problem, settings, shares):
+    X, candidates, _ = partial_problem
+    if "graph" in settings:
+        settings = {"graph": neighbour_similarity(X, n_neighbors=4)}
+    model = PMLMA(weights="auto", random_state=0, **EXACT, **settings)
+    assert (
+        can_share(clone(model).set_params(weights=None), [FEW], n_labels=6) is False
+    )  # values, not lists of them
+    assert can_share(clone(model).set_params(weights=None), [{}], n_labels=6) is shares
+    model.fit(X, candidates)
+    tried = model.selection_["tried"]
+    for point in tried[:: 1 if not settings else 5]:
+        slow = slow_precision(model, point, X, candidates)
+        assert point["fold_precision"] == pytest.approx(slow, abs=1e-12)
+        assert point["precision"] == pytest.approx(np.mean(slow), abs=1e-12)
+    assert weights_of(max(tried, key=lambda point: point["precision"])) == model.weights_
+
+
+def test_the_same_grid_gives_the_same_choice_as_a_search_from_outside(partial_problem):
+    X, candidates, _ = partial_problem
+    model = PMLMA(random_state=0, **EXACT)
+    judge = Judge(model, X, candidates)
+    judge.try_points(POINTS)
+    found = select_parameters(model, FEW, X, candidates, random_state=0)
+    assert dict(zip(WEIGHTS, judge.best(), strict=True)) == found.parameters
+    outside = {tuple(row["parameters"][name] for name in WEIGHTS): row["fold_scores"] for row in found.table}
+    for point in judge.table():
+        assert point["fold_precision"] == pytest.approx(outside[tuple(weights_of(point).values())], abs=1e-12)
+    # Both stand on the same scores: a slow search by hand does not.
+    for point in judge.table()[::3]:
+        slow = slow_precision(model, point, X, candidates)
+        assert point["fold_precision"] == pytest.approx(slow, abs=1e-12)
+
+
+def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
+    X, candidates, _ = partial_problem
+    for settings in ({}, {"n_anchors": 30}, {"graph": neighbour_similarity(X)}):
+        chosen = PMLMA(weights="auto", random_state=1, **settings).fit(X, candidates)
+        given = PMLMA(**chosen.weights_, random_state=1, **settings).fit(X, candidates)
+        assert given.weights_ == chosen.weights_
+        assert given.selection_ == {"tried": []}
+        for name in ("coef_", "confidences_", "threshold_"):
+            assert_array_equal(getattr(given, name), getattr(chosen, name))
+        assert_array_equal(given.predict(X), chosen.predict(X))
+
+
+@pytest.mark.usefixtures("whole_search")
+def test_the_search_covers_all_weights_and_reports_them(partial_problem):
+    X, candidates, _ = partial_problem
+    model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+    tried = model.selection_["tried"]
+    keys = [tuple(weights_of(point).values()) for point in tried]
+    assert len(set(keys)) == len(keys) <= 45
+    for column, (least, most) in enumerate(((0.1, 10), (0.01, 1), (0, 0.1), (1e-3, 1e3))):
+        values = {key[column] for key in keys}
+        assert min(values) <= least
+        assert max(values) >= most
+    best = max(tried, key=lambda point: point["precision"])
+    assert weights_of(best) == model.weights_
+    assert best["distance"] == 0
+    assert all(point["distance"] >= 0 for point in tried if point["precision"] < best["precision"] - 1e-3)
+    # Plain numbers, that can be written down.
+    assert json.loads(json.dumps(model.selection_)) == model.selection_
+    assert json.loads(json.dumps(model.weights_)) == model.weights_
+
+
+@pytest.mark.usefixtures("whole_search")
+def test_weights_far_off_are_mended_and_what_was_given_does_not_matter():
+    """Few clear rows: a γ of thousands drowns what can be learnt."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    truth = (np.sin(2 * X) + X[:, ::-1] > 0.3).astype(int)
+    candidates = np.maximum(truth, rng.random(truth.shape) < 0.3)
+    train, test = slice(0, 200), slice(200, None)
+    quiet = {"random_state": 0, "empty_rows": "ignore"}
+
+    def precision(model):
+        return average_precision(
+            truth[test], model.fit(X[train], candidates[train]).decision_function(X[test])
+        )
+
+    chosen = PMLMA(weights="auto", **quiet)
+    far_off = {"gamma": 1e3, "lam": 10.0, "alpha": 50.0, "beta": 7.0}
+    assert precision(chosen) > precision(PMLMA(**far_off, **quiet)) + 0.05
+    assert chosen.weights_["gamma"] < 10
+    # Given as 0, α would do without the graph that the chosen α needs.
+    other = PMLMA(weights="auto", **far_off | {"alpha": 0.0}, **quiet).fit(X[train], candidates[train])
+    assert other.selection_ == chosen.selection_
+    assert_array_equal(other.coef_, chosen.coef_)
+
+
+@pytest.mark.usefixtures("whole_search")
+def test_without_noise_nothing_is_lost_against_the_defaults():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 8))
+    truth = (np.sin(X @ rng.normal(size=(8, 6)) / 2) > 0.2).astype(int)
+    train, test = slice(0, 250), slice(250, None)
+    quiet = {"random_state": 0, "empty_rows": "ignore"}
+    auto, plain = (
+        average_precision(
+            truth[test],
+            PMLMA(weights=weights, **quiet).fit(X[train], truth[train]).decision_function(X[test]),
+        )
+        for weights in ("auto", None)
+    )
+    assert auto >= plain - 0.005
+
+
+def test_order_does_not_matter(partial_problem):
+    X, candidates, _ = partial_problem
+    rng = np.random.default_rng(5)
+    rows, features, labels = rng.permutation(120), rng.permutation(10), rng.permutation(6)
+    here = PMLMA(weights="auto", n_anchors=30, random_state=0).fit(X, candidates)
+    there = PMLMA(weights="auto", n_anchors=30, random_state=0).fit(
+        X[np.ix_(rows, features)], candidates[np.ix_(rows, labels)]
+    )
+    assert there.weights_ == here.weights_
+    assert_allclose(there.decision_function(X[:, features]), here.decision_function(X)[:, labels], atol=1e-7)
+    for one, two in zip(here.selection_["tried"], there.selection_["tried"], strict=True):
+        assert two["fold_precision"] == pytest.approx(one["fold_precision"], abs=2e-3)
+
+
+def test_draws_follow_the_random_state(partial_problem):
+    X, candidates, _ = partial_problem
+
+    def tried(seed):
+        return PMLMA(weights="auto", random_state=seed).fit(X, candidates).selection_["tried"]
+
+    assert tried(0) == tried(0)
+    assert tried(0) != tried(1)
+    assert tried(np.random.RandomState(4)) == tried(np.random.RandomState(4))
+    assert tried(np.int64(0)) == tried(0)
+    assert len(tried(None)) > 5
+
+
+def test_forms_of_features_and_candidates(partial_problem):
+    X, candidates, _ = partial_problem
+    dense = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+    sparse = PMLMA(weights="auto", random_state=0).fit(scipy.sparse.csc_array(X), candidates)
+    sets = [{f"label {j}" for j in np.flatnonzero(row)} for row in candidates]
+    named = PMLMA(weights="auto", random_state=0).fit(X, sets)
+    assert dense.weights_ == sparse.weights_ == named.weights_
+    single = PMLMA(weights="auto", random_state=0).fit(X.astype(np.float32), candidates)
+    assert single.coef_.dtype == np.float32
+    assert_allclose(single.decision_function(X.astype(np.float32)), dense.decision_function(X), atol=1e-2)
+
+
+def test_rare_labels_and_empty_rows_stop_nothing(partial_problem):
+    X, candidates, _ = partial_problem
+    rare = np.zeros((len(X), 1), int)
+    rare[7] = 1
+    candidates = np.hstack([candidates, rare])
+    candidates[:40] = 0
+    candidates[7, 6] = 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+    assert len(caught) == 1  # of the rows, once; none of the inner fits
+    assert all(0 < value < 1 for point in model.selection_["tried"] for value in point["fold_precision"])
+    with pytest.raises(ValueError, match="rows have no candidate label"):
+        PMLMA(weights="auto", empty_rows="error").fit(X, candidates)
+
+
+def test_more_labels_than_features(partial_problem):
+    X, candidates, _ = partial_problem
+    model = PMLMA(weights="auto", feature_map="linear", random_state=0, **EXACT).fit(X[:, :3], candidates)
+    point = model.selection_["tried"][-1]
+    assert point["fold_precision"] == pytest.approx(
+        slow_precision(model, point, X[:, :3], candidates), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("without", "fixed"),
+    [
+        (("prototypes",), {"beta": 0.0}),
+        (("decomposition",), {"lam": 1.0}),
+        (("alignment", "prototypes"), {"alpha": 0.01, "beta": 0.0}),
+    ],
+)
+def test_weights_of_parts_left_out_are_not_searched(partial_problem, without, fixed):
+    X, candidates, _ = partial_problem
+    model = PMLMA(weights="auto", without=without, random_state=0).fit(X, candidates)
+    for point in model.selection_["tried"]:
+        assert {name: point[name] for name in fixed} == fixed
+    assert len({point["gamma"] for point in model.selection_["tried"]}) > 2
+
+
+def test_inner_fits_are_out_of_sight(partial_problem):
+    X, candidates, _ = partial_problem
+    seen = []
+    given = PMLMA(weights="auto", random_state=0, callback=lambda iteration, _: seen.append(iteration))
+    before = given.get_params()
+    given.fit(X, candidates)
+    assert seen == list(range(1, given.n_iter_ + 1))
+    assert given.get_params() == before
+
+
+def test_given_weights_are_reported(partial_problem):
+    X, candidates, _ = partial_problem
+    model = PMLMA(lam=2, gamma=0.5).fit(X, candidates)
+    assert model.weights_ == {"lam": 2.0, "alpha": 0.01, "beta": 0.01, "gamma": 0.5}
+    assert model.selection_ == {"tried": []}
+
+
+def test_scores_that_are_no_numbers_lose(partial_problem, monkeypatch):
+    X, candidates, _ = partial_problem
+
+    def broken(_model, points, _X, _candidates, held_out):
+        for place, point in enumerate(points):
+            scores = np.random.default_rng(0).random((len(held_out), 6))
+            yield place, scores if point["gamma"] == 1 else scores + np.nan
+
+    monkeypatch.setattr(selection, "shared_scores", broken)
+    judge = Judge(PMLMA(random_state=0), X, candidates)
+    judge.try_points([(1.0, 0.0, 0.0, 0.1), (1.0, 0.0, 0.0, 1.0)])
+    assert judge.best() == (1.0, 0.0, 0.0, 1.0)
+    assert judge.table()[0]["precision"] == -np.inf
+
+
+def test_points_are_tried_once(partial_problem, monkeypatch):
+    X, candidates, _ = partial_problem
+    judge = Judge(PMLMA(random_state=0), X, candidates)
+    judge.try_points(POINTS[:2])
+    monkeypatch.setattr(selection, "shared_scores", None)
+    judge.try_points(POINTS[:2])
+    assert [tuple(weights_of(point).values()) for point in judge.table()] == POINTS[:2]
+
+
+@pytest.mark.parametrize("wrong", ["best", True, 3, ["auto"], {"gamma": 1.0}])
+def test_other_values_are_refused(partial_problem, wrong):
+    X, candidates, _ = partial_problem
+    with pytest.raises(ValueError, match=r'weights must be None, .* or "auto", got'):
+        PMLMA(weights=wrong).fit(X, candidates)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fewest"),
+    [({}, 9), ({"n_neighbors": 2}, 5), ({"without": ("alignment",)}, 3), ({"n_neighbors": 1}, 3)],
+)
+def test_too_few_rows_are_refused(partial_problem, settings, fewest):
+    X, candidates, _ = partial_problem
+    model = PMLMA(weights="auto", empty_labels="ignore", random_state=0, **settings)
+    few = fewest - 1
+    with pytest.raises(ValueError, match=f"needs at least .* there, got . of {few};.* give lam, alpha, beta"):
+        model.fit(X[:few], candidates[:few])
+    assert len(model.fit(X[:fewest], candidates[:fewest]).selection_["tried"]) > 2
+
+
+def test_where_nothing_can_be_compared_the_given_weights_serve(partial_problem):
+    X, candidates, _ = partial_problem
+    with pytest.warns(UserWarning, match="nothing to choose by"):
+        model = PMLMA(weights="auto", gamma=0.3).fit(X, candidates[:, :1])
+    assert model.weights_["gamma"] == 0.3
+    assert model.selection_ == {"tried": []}
+
+
+def test_a_wrong_graph_is_refused_before_the_search(partial_problem):
+    X, candidates, _ = partial_problem
+    with pytest.raises(ValueError, match=r"graph has shape \(3, 3\), but X has 120 rows"):
+        PMLMA(weights="auto", graph=scipy.sparse.eye(3)).fit(X, candidates)
+
+
+def test_a_saved_model_keeps_its_evidence(partial_problem, tmp_path):
+    pytest.importorskip("skops", reason="model files need skops")
+    from skpml.io import load_model, save_model
+
+    X, candidates, _ = partial_problem
+    model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+    save_model(model, tmp_path / "auto.skpml")
+    again = load_model(tmp_path / "auto.skpml")
+    assert again.weights_ == model.weights_
+    assert again.selection_ == model.selection_
+    assert_array_equal(again.predict(X), model.predict(X))
