@@ -18,10 +18,10 @@ from skpml.candidate_likelihood.calibration import calibrated, calibration
 from skpml.candidate_likelihood.noise_model import given_one, posterior
 from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
 from skpml.candidate_likelihood.settings import Fit, Setting, fit_settings, noise_anchor, to_probability
-from skpml.candidate_likelihood.spectrum import Spectrum, spectrum_of
 from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
 from skpml.linalg import to_numpy
 from skpml.ordering import row_order
+from skpml.spectrum import Spectrum, spectrum_of
 from skpml.validation import check_parameters
 
 __all__ = ["CandidateLikelihood"]
