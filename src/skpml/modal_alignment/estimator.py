@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.base import BasePMLClassifier
-from skpml.features import RangeScaler, as_dense, resolve_feature_map
-from skpml.graph import check_similarity, neighbour_similarity
+from skpml.features import as_dense, resolve_feature_map
+from skpml.graph import check_similarity
 from skpml.modal_alignment.solver import Callback, Weights, solve
 from skpml.validation import check_parameters
+from skpml.views import ViewScaler, view_similarity
 
 __all__ = ["PMLMA"]
 
@@ -57,6 +58,11 @@ class PMLMA(BasePMLClassifier):
         Stop where the objective changes relatively by less.
     graph : scipy sparse matrix of shape (n, n) or None, default=None
         Symmetric similarity of the training rows, instead of the neighbour graph.
+    views : dict of name to list of columns or None, default=None
+        Groups of columns of X, by position or by name in a data frame, that are views of their own; every column belongs
+        to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
+    view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
+        How much each view counts; "auto" learns it from the candidates.
     without : collection of {"decomposition", "alignment", "prototypes"}, default=()
         Parts of the objective to leave out, for ablation.
     empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
@@ -83,6 +89,8 @@ class PMLMA(BasePMLClassifier):
         Each weighted loss term, the objective and ``‖Q − I‖`` after every iteration.
     n_iter_ : int
     converged_ : bool
+    view_weights_ : dict of name to float
+        Share of each view, with the sum 1; one matrix is "view 0".
     scaler_, feature_map_ : fitted transformers
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
@@ -103,6 +111,8 @@ class PMLMA(BasePMLClassifier):
     (300, 5)
     """
 
+    _takes_views = True
+
     def __init__(
         self,
         *,
@@ -120,6 +130,8 @@ class PMLMA(BasePMLClassifier):
         max_iter: int = 50,
         tol: float = 1e-3,
         graph: Any = None,
+        views: Any = None,
+        view_weights: Any = "auto",
         without: Collection[str] = (),
         empty_rows: str = "warn",
         empty_labels: str = "error",
@@ -140,6 +152,8 @@ class PMLMA(BasePMLClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.graph = graph
+        self.views = views
+        self.view_weights = view_weights
         self.without = without
         self.empty_rows = empty_rows
         self.empty_labels = empty_labels
@@ -148,7 +162,8 @@ class PMLMA(BasePMLClassifier):
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self._check_parameters()
-        self.scaler_ = RangeScaler().fit(X)
+        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
+        self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
         scaled = self.scaler_.transform(X)
@@ -193,7 +208,10 @@ class PMLMA(BasePMLClassifier):
             return check_similarity(self.graph, scaled.shape[0])
         if self.alpha == 0 or "alignment" in self.without:
             return None
-        return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
+        return self._neighbour_graph(scaled)
+
+    def _neighbour_graph(self, scaled: NDArray[Any]) -> Any:
+        return view_similarity(scaled, self._view_columns, self.view_weights_, n_neighbors=self.n_neighbors)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)

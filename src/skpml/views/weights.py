@@ -1,0 +1,171 @@
+"""How much each view counts, learnt from the candidates: by how well the other rows predict a row's candidates.
+
+With d_v the distance of two rows in view v, divided by its root mean square over all pairs, and weights w that add up to
+1, the views have one kernel together, the product of a Gaussian kernel for each:
+
+    k(x, a) = Π_v exp(−½ w_v d_v(x, a)²).
+
+A weight is the share of the squared distance that a view makes up. Weights are judged by ridge regression of the
+candidates on k, by the squared error of each row in the regression without it. That is a proper score of the chance to
+be a candidate, and what the features say about that chance is what they say about the true labels, as long as false
+candidates do not depend on the features. It tells weights apart far better than a ranking criterion does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import euclidean_distances
+
+from skpml.ordering import row_order
+from skpml.spectrum import ridge_scores, spectrum_of
+
+Floats = NDArray[np.float64]
+Weights = tuple[float, ...]
+
+_MAX_ROWS, _MAX_ANCHORS = 3000, 500
+_GAMMAS = tuple(10.0 ** (power / 2) for power in range(-6, 3))
+# A change of the weights must gain this many standard errors, row by row: views that matter alike keep their share.
+# A view without a weight must promise more to get one: among many views of noise some look telling by chance.
+_LEAST_GAIN, _LEAST_GAIN_OF_RETURN = 1.0, 2.0
+_MAX_ROUNDS = 10
+# Changes of a weight that are tried, and the share at which a view comes back that had none.
+_FACTORS, _SHARE_OF_RETURN = (0.0, 1 / 3, 3.0), 0.1
+_DIGITS = 9
+
+
+def spreads(views: Sequence[NDArray[Any]]) -> Floats:
+    """Half the mean squared distance of two rows, for each view: the sum of the variances of its columns."""
+    return np.array([float(view.var(axis=0, dtype=np.float64).sum()) for view in views])
+
+
+def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats:
+    """Weights of views, at least 0 and with the sum 1, from the candidates.
+
+    Begins with the best of: all columns side by side (a weight proportional to the spread of a view), equal weights,
+    and each view alone; then takes a third or three times the weight of a view, or none, as long as that gains more
+    than a standard error. So views keep the weights that they have side by side unless there is evidence against it.
+    At most 3000 rows and 500 anchors are looked at, spread evenly over the rows in the order of their content; nothing is
+    random, and the order of rows, of columns and of views does not matter.
+
+    Parameters
+    ----------
+    views : sequence of arrays of shape (n, d_v)
+        Columns on comparable scales.
+    Y : array of shape (n, c)
+        Candidates, 0 or 1.
+
+    Returns
+    -------
+    ndarray of shape (len(views),)
+        A view in which all rows are alike has the weight 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpml.views import learn_view_weights
+    >>> rng = np.random.default_rng(0)
+    >>> telling, noise = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
+    >>> learn_view_weights([telling, noise], (telling > 0.5).astype(int))
+    array([1., 0.])
+    """
+    spread = spreads(views)
+    varies = np.flatnonzero(spread > 0)
+    weights = np.zeros(len(views))
+    if len(varies) < 2:
+        weights[varies if len(varies) else slice(None)] = 1.0
+        return weights / weights.sum()
+    judge = _Judge([views[view] for view in varies.tolist()], spread[varies], np.asarray(Y, dtype=np.float64))
+    weights[varies] = _search(judge, spread[varies])
+    return weights
+
+
+def _search(judge: _Judge, spread: Floats) -> Weights:
+    n_views = len(spread)
+    starts = [_shares(np.ones(n_views)), *(_shares(alone) for alone in np.eye(n_views))]
+    best = judge.better(_shares(spread), starts, _LEAST_GAIN)
+    for _ in range(_MAX_ROUNDS):
+        found = judge.better(best, _changes(best), _LEAST_GAIN)
+        if found == best:
+            found = judge.better(best, _returns(best), _LEAST_GAIN_OF_RETURN)
+        if found == best:
+            break
+        best = found
+    return best
+
+
+def _changes(weights: Weights) -> list[Weights]:
+    """More, less or nothing of a view that has a weight."""
+    found = []
+    for view, weight in enumerate(weights):
+        # A view alone has no share to give or take.
+        if 0 < weight < 1:
+            found += [_shares(_with(weights, view, factor * weight)) for factor in _FACTORS]
+    return found
+
+
+def _returns(weights: Weights) -> list[Weights]:
+    """A small share for a view that has none."""
+    small = _SHARE_OF_RETURN / (1 - _SHARE_OF_RETURN)
+    return [_shares(_with(weights, view, small)) for view, weight in enumerate(weights) if not weight]
+
+
+def _with(weights: Weights, view: int, value: float) -> Floats:
+    changed = np.array(weights)
+    changed[view] = value
+    return changed
+
+
+def _shares(weights: Floats) -> Weights:
+    return tuple((weights / weights.sum()).tolist())
+
+
+class _Judge:
+    """Squared errors of rows left out, for any weights of the views."""
+
+    def __init__(self, views: Sequence[NDArray[Any]], spread: Floats, Y: Floats) -> None:
+        # Distances stay, and the products that they are computed from lose fewer digits.
+        views = [view.astype(np.float64) - view.mean(axis=0, dtype=np.float64) for view in views]
+        order = row_order(np.column_stack([*views, Y]))
+        rows = order[_evenly(len(order), _MAX_ROWS)]
+        anchors = rows[_evenly(len(rows), _MAX_ANCHORS)]
+        self._distances = [
+            euclidean_distances(view[rows], view[anchors], squared=True) / (2 * size)
+            for view, size in zip(views, spread, strict=True)
+        ]
+        self._Y = Y[rows]
+        self._known: dict[Weights, Floats] = {}
+
+    def better(self, weights: Weights, others: Sequence[Weights], least_gain: float) -> Weights:
+        """The best of the others that gain so many standard errors; the weights themselves where none does."""
+        best, least = weights, float("inf")
+        for other in others:
+            gain = self._errors(weights) - self._errors(other)
+            needed = least_gain * float(gain.std()) / len(gain) ** 0.5
+            mean = float(self._errors(other).mean())
+            if float(gain.mean()) > needed and mean < least:
+                best, least = other, mean
+        return best
+
+    def _errors(self, weights: Weights) -> Floats:
+        # Two ways to the same weights differ by rounding.
+        key = tuple(np.round(weights, _DIGITS).tolist())
+        if key not in self._known:
+            exponent = sum(
+                weight * distance for weight, distance in zip(weights, self._distances, strict=True) if weight
+            )
+            spectrum = spectrum_of(np.exp(-0.5 * exponent))
+            errors = []
+            for gamma in _GAMMAS:
+                left_out = ridge_scores(spectrum, self._Y[:, None, :], np.array([gamma]))[2][:, 0, :]
+                errors.append(((left_out - self._Y) ** 2).sum(axis=1))
+            self._known[key] = min(errors, key=np.mean)
+        return self._known[key]
+
+
+def _evenly(length: int, most: int) -> NDArray[np.intp]:
+    """At most so many places, evenly spread."""
+    return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)
