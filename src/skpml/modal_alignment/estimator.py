@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from skpml.base import BasePMLClassifier
 from skpml.features import as_dense, resolve_feature_map
-from skpml.graph import check_similarity
+from skpml.graph import check_similarity, neighbour_similarity
 from skpml.modal_alignment.solver import Callback, Weights, solve
 from skpml.validation import check_parameters
-from skpml.views import ViewScaler, view_similarity
+from skpml.views import ViewScaler
 
 __all__ = ["PMLMA"]
 
@@ -208,10 +208,7 @@ class PMLMA(BasePMLClassifier):
             return check_similarity(self.graph, scaled.shape[0])
         if self.alpha == 0 or "alignment" in self.without:
             return None
-        return self._neighbour_graph(scaled)
-
-    def _neighbour_graph(self, scaled: NDArray[Any]) -> Any:
-        return view_similarity(scaled, self._view_columns, self.view_weights_, n_neighbors=self.n_neighbors)
+        return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skpml.graph import neighbour_similarity
 from skpml.modal_alignment import PMLMA
 from skpml.modal_alignment.grid import solve_grid
 
@@ -49,7 +50,7 @@ def shared_scores(
         first.scaler_.transform(first._validate_features(held_out, reset=False))
     )
     values = {name: _distinct(points, name, getattr(model, name)) for name in _WEIGHTS}
-    graph = first._neighbour_graph(scaled) if any(values["alpha"]) else None
+    graph = neighbour_similarity(scaled, n_neighbors=model.n_neighbors) if any(values["alpha"]) else None
     places: dict[tuple[float, ...], list[int]] = {}
     for place, point in enumerate(points):
         key = tuple(float(point.get(name, getattr(model, name))) for name in _WEIGHTS)

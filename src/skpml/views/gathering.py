@@ -22,9 +22,10 @@ _DTYPES = (np.float64, np.float32)
 
 def is_views(X: Any) -> bool:
     """Whether X is a list or a dict of matrices; a nested list of numbers is one matrix."""
-    if isinstance(X, Mapping):
-        return True
-    return isinstance(X, list | tuple) and any(_is_matrix(item) for item in X)
+    # A sparse matrix by keys is a mapping too.
+    if _is_matrix(X):
+        return False
+    return isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(map(_is_matrix, X)))
 
 
 def named_views(X: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Columns scaled so that every view makes up its share of the distance, and one neighbour graph a view."""
+"""Columns scaled so that every view makes up its share of the distance of rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from skpml.features import RangeScaler
-from skpml.graph import neighbour_similarity
 from skpml.views.weights import learn_view_weights, spreads
 
-__all__ = ["ViewScaler", "view_similarity"]
+__all__ = ["ViewScaler"]
 
 Columns = Mapping[str, NDArray[np.intp]]
 
@@ -25,7 +23,8 @@ class ViewScaler(RangeScaler):
     A view with spread s (half the mean squared distance of two rows) and weight w is multiplied by ``√(w S / s)``, with S
     the sum of the spreads of all views that have a weight. So the mean squared distance is what it is for these views
     side by side, and each view makes up w of it; with weights proportional to the spreads, columns stay as they are. A
-    Gaussian kernel on the result is the product of the views' kernels, ``Π k_v^{w_v}``, each with a width of its own.
+    Gaussian kernel on the result is the product of the views' kernels, ``Π k_v^{w_v}``, each with a width of its own;
+    so are the similarities of a neighbour graph.
 
     Parameters
     ----------
@@ -113,31 +112,3 @@ def given_weights(weights: Any, names: Sequence[str]) -> NDArray[np.float64] | N
     if not any(values):
         raise ValueError("view_weights are all 0; at least one view must count.")
     return np.array(values, dtype=np.float64)
-
-
-def view_similarity(
-    X: NDArray[Any], columns: Columns, weights: Mapping[str, float], *, n_neighbors: int = 5
-) -> scipy.sparse.csr_array:
-    """The mean of the views' neighbour graphs, ``Σ_v w_v S_v``.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    columns : dict of view name to column positions
-    weights : dict of view name to float
-        With the sum 1; views of weight 0 are not looked at.
-    n_neighbors : int, default=5
-
-    Returns
-    -------
-    csr_array of shape (n, n)
-        See :func:`skpml.graph.neighbour_similarity`; with one view, exactly its graph.
-    """
-    if len(columns) == 1:
-        return neighbour_similarity(X, n_neighbors=n_neighbors)
-    parts = [
-        weight * neighbour_similarity(X[:, columns[name]], n_neighbors=n_neighbors)
-        for name, weight in weights.items()
-        if weight > 0
-    ]
-    return scipy.sparse.csr_array(sum(parts[1:], start=parts[0]))

@@ -127,13 +127,11 @@ class _Judge:
     """Squared errors of rows left out, for any weights of the views."""
 
     def __init__(self, views: Sequence[NDArray[Any]], spread: Floats, Y: Floats) -> None:
-        # Distances stay, and the products that they are computed from lose fewer digits.
-        views = [view.astype(np.float64) - view.mean(axis=0, dtype=np.float64) for view in views]
         order = row_order(np.column_stack([*views, Y]))
         rows = order[_evenly(len(order), _MAX_ROWS)]
         anchors = rows[_evenly(len(rows), _MAX_ANCHORS)]
         self._distances = [
-            euclidean_distances(view[rows], view[anchors], squared=True) / (2 * size)
+            _squared_distances(view[rows], view[anchors]) / (2 * size)
             for view, size in zip(views, spread, strict=True)
         ]
         self._Y = Y[rows]
@@ -169,3 +167,9 @@ class _Judge:
 def _evenly(length: int, most: int) -> NDArray[np.intp]:
     """At most so many places, evenly spread."""
     return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)
+
+
+def _squared_distances(rows: NDArray[Any], anchors: NDArray[Any]) -> Floats:
+    # Distances stay, and the products that they are computed from lose fewer digits.
+    centre = rows.mean(axis=0, dtype=np.float64)
+    return euclidean_distances(rows - centre, anchors - centre, squared=True)
