@@ -38,6 +38,7 @@ METHODS = {
     "CandidateLikelihood": lambda fold: CandidateLikelihood(random_state=fold, **QUIET),
 }
 GAMMAS = 10.0 ** np.arange(-3, 1.1, 0.5)
+FORMS = ("halves", "with_noise", "halves_with_noise")
 BAR = 0.005
 
 
@@ -80,6 +81,7 @@ class Rows:
         self.whole = X
         self.halves = [X[:, part] for part in np.array_split(order, 2)]
         self.with_noise = [X, noise]
+        self.halves_with_noise = [*self.halves, noise]
 
     def precision(self, model, views) -> float:
         """Average precision on test rows after a fit to training rows of a matrix or of several."""
@@ -94,7 +96,7 @@ def learnt(rows: Rows, method: str) -> dict:
     """Average precision in each form, and the weights that were learnt."""
     make = METHODS[method]
     found: dict = {"whole": rows.precision(make(rows.fold), rows.whole)}
-    for form in ("halves", "with_noise"):
+    for form in FORMS:
         model = make(rows.fold)
         found[form] = rows.precision(model, getattr(rows, form))
         found[f"{form} weights"] = [round(weight, 3) for weight in model.view_weights_.values()]
@@ -147,32 +149,38 @@ def graphs(rows: Rows) -> dict[str, float]:
 
 def table(found: dict[tuple[str, str], list[dict]], folds: int) -> str:
     titles = (
-        "data", "method", "whole", "two halves", "difference", "weights of halves", "with noise view", "difference",
+        "data", "method", "whole", "two halves", "weights", "whole and noise", "weight of noise", "halves and noise",
         "weight of noise", "noise in one matrix",
     )  # fmt: skip
     lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
-    worst = {"halves": 0.0, "with_noise": 0.0}
+    worst = dict.fromkeys(FORMS, 1.0)
     for (name, method), results in found.items():
         mean = {
             form: float(np.mean([result[form] for result in results]))
-            for form in ("whole", *worst, "one matrix with noise")
+            for form in ("whole", *FORMS, "one matrix with noise")
         }
-        gap = {form: mean[form] - mean["whole"] for form in worst}
-        worst = {form: min(worst[form], gap[form]) for form in worst}
-        halves = ", ".join("/".join(f"{w:.2f}" for w in result["halves weights"]) for result in results)
-        noise = ", ".join(f"{result['with_noise weights'][1]:.2f}" for result in results)
-        lines.append(
-            f"| {name} | {method} | {mean['whole']:.3f} | {mean['halves']:.3f} | {gap['halves']:+.4f} | {halves} | "
-            f"{mean['with_noise']:.3f} | {gap['with_noise']:+.4f} | {noise} | {mean['one matrix with noise']:.3f} |"
-        )
+        cells = [name, method, f"{mean['whole']:.3f}"]
+        for form in FORMS:
+            gap = mean[form] - mean["whole"]
+            worst[form] = min(worst[form], gap)
+            weights = [result[f"{form} weights"] for result in results]
+            shown = (
+                ["/".join(f"{w:.2f}" for w in each) for each in weights]
+                if form == "halves"
+                else [f"{each[-1]:.2f}" for each in weights]
+            )
+            cells += [f"{mean[form]:.3f} ({gap:+.4f})", ", ".join(shown)]
+        cells.append(f"{mean['one matrix with noise']:.3f}")
+        lines.append(f"| {' | '.join(cells)} |")
     verdict = "met" if min(worst.values()) >= -BAR else "missed"
     return "\n".join(
         [
-            f"Average precision, mean of {folds} folds; weights by fold.\n",
+            f"Average precision, mean of {folds} folds (difference from the whole); weights by fold.\n",
             *lines,
             "",
-            f"At worst two halves reach {worst['halves']:+.4f} of the whole, and a view of noise costs "
-            f"{worst['with_noise']:+.4f}; the bar of {BAR} is {verdict}.",
+            f"At worst, against the whole as one matrix: two halves {worst['halves']:+.4f}, with a view of noise "
+            f"{worst['with_noise']:+.4f}, halves with a view of noise {worst['halves_with_noise']:+.4f}; the bar of "
+            f"{-BAR} is {verdict}.",
         ]
     )
 

@@ -80,7 +80,7 @@ class ViewScaler(RangeScaler):
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         total = float(spread[weights > 0].sum())
         for name, weight, size in zip(names, weights, spread, strict=True):
-            factor = (weight * total / size) ** 0.5 if weight > 0 else 0.0
+            factor = (weight * total / size) ** 0.5 if size > 0 else 0.0
             self.scale_[columns[name]] *= factor
             self.offset_[columns[name]] *= factor
         return self

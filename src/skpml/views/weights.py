@@ -26,7 +26,7 @@ from skpml.spectrum import ridge_scores, spectrum_of
 Floats = NDArray[np.float64]
 Weights = tuple[float, ...]
 
-_MAX_ROWS, _MAX_ANCHORS = 3000, 500
+_MAX_ROWS, _MAX_ANCHORS = 3000, 300
 _GAMMAS = tuple(10.0 ** (power / 2) for power in range(-6, 3))
 # A change of the weights must gain this many standard errors, row by row: views that matter alike keep their share.
 # A view without a weight must promise more to get one: among many views of noise some look telling by chance.
@@ -35,6 +35,10 @@ _MAX_ROUNDS = 10
 # Changes of a weight that are tried, and the share at which a view comes back that had none.
 _FACTORS, _SHARE_OF_RETURN = (0.0, 1 / 3, 3.0), 0.1
 _DIGITS = 9
+# Times an equal share: below it, a view is asked whether it is needed at all.
+_SMALL_SHARE = 0.5
+# Of the error: a smaller gain is rounding, as between two ways to weigh a view and its copy.
+_LEAST_SHARE = 1e-9
 
 
 def spreads(views: Sequence[NDArray[Any]]) -> Floats:
@@ -45,10 +49,13 @@ def spreads(views: Sequence[NDArray[Any]]) -> Floats:
 def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats:
     """Weights of views, at least 0 and with the sum 1, from the candidates.
 
-    Begins with the best of: all columns side by side (a weight proportional to the spread of a view), equal weights,
-    and each view alone; then takes a third or three times the weight of a view, or none, as long as that gains more
-    than a standard error. So views keep the weights that they have side by side unless there is evidence against it.
-    At most 3000 rows and 500 anchors are looked at, spread evenly over the rows in the order of their content; nothing is
+    Begins with all columns side by side (weights proportional to the spread of the views) and takes a third or three
+    times the weight of a view, or none, as long as that gains more than a standard error; where nothing of the kind does,
+    equal weights and each view alone are tried too. So views keep the weights that they have side by side unless there
+    is evidence against it. In the end a view with less than half an equal share goes, unless that costs more than a
+    standard error.
+
+    At most 3000 rows and 300 anchors are looked at, spread evenly over the rows in the order of their content; nothing is
     random, and the order of rows, of columns and of views does not matter.
 
     Parameters
@@ -85,26 +92,48 @@ def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats
 
 def _search(judge: _Judge, spread: Floats) -> Weights:
     n_views = len(spread)
-    starts = [_shares(np.ones(n_views)), *(_shares(alone) for alone in np.eye(n_views))]
-    best = judge.better(_shares(spread), starts, _LEAST_GAIN)
+    others = [_shares(np.ones(n_views)), *(_shares(alone) for alone in np.eye(n_views))]
+    best = _shares(spread)
     for _ in range(_MAX_ROUNDS):
-        found = judge.better(best, _changes(best), _LEAST_GAIN)
+        found = _changed(judge, best)
+        # Far away, and so a last resort: beside much noise one view alone looks good, and the others are lost.
+        if found == best:
+            found = judge.better(best, others, _LEAST_GAIN)
         if found == best:
             found = judge.better(best, _returns(best), _LEAST_GAIN_OF_RETURN)
         if found == best:
             break
         best = found
-    return best
+    return _pruned(judge, best)
 
 
-def _changes(weights: Weights) -> list[Weights]:
-    """More, less or nothing of a view that has a weight."""
-    found = []
+def _pruned(judge: _Judge, weights: Weights) -> Weights:
+    """Without views of a small share that dropping does no harm that could be told; the smallest go first."""
+    for view in np.argsort(weights, kind="stable").tolist():
+        small = _SMALL_SHARE / np.count_nonzero(weights)
+        if 0 < weights[view] < small:
+            dropped = _shares(_with(weights, view, 0.0))
+            if judge.better(dropped, [weights], _LEAST_GAIN) == dropped:
+                weights = dropped
+    return weights
+
+
+def _changed(judge: _Judge, weights: Weights) -> Weights:
+    """The best of: more, less or nothing of one view, and all such changes together that help by themselves."""
+    helpful = []
+    together = np.array(weights)
     for view, weight in enumerate(weights):
         # A view alone has no share to give or take.
-        if 0 < weight < 1:
-            found += [_shares(_with(weights, view, factor * weight)) for factor in _FACTORS]
-    return found
+        if not 0 < weight < 1:
+            continue
+        values = {_shares(_with(weights, view, factor * weight)): factor * weight for factor in _FACTORS}
+        found = judge.better(weights, list(values), _LEAST_GAIN)
+        if found != weights:
+            helpful.append(found)
+            together[view] = values[found]
+    if together.any():
+        helpful.append(_shares(together))
+    return judge.better(weights, helpful, _LEAST_GAIN)
 
 
 def _returns(weights: Weights) -> list[Weights]:
@@ -144,7 +173,7 @@ class _Judge:
             gain = self._errors(weights) - self._errors(other)
             needed = least_gain * float(gain.std()) / len(gain) ** 0.5
             mean = float(self._errors(other).mean())
-            if float(gain.mean()) > needed and mean < least:
+            if float(gain.mean()) > needed + _LEAST_SHARE * mean and mean < least:
                 best, least = other, mean
         return best
 
