@@ -58,7 +58,7 @@ def main() -> None:
             for method in METHODS:
                 found[name, method].append(learnt(rows, method))
                 print(name, fold, method, found[name, method][-1], flush=True)
-            ways[name].append({**kernels(rows), **graphs(rows)})
+            ways[name].append({**kernels(rows), **graphs(rows), **criteria(rows)})
             print(name, fold, ways[name][-1], flush=True)
     text = "\n\n".join([table(found, options.folds), comparison(ways)]) + "\n"
     with replacing(OUTPUT, overwrite=True) as (temporary,):
@@ -106,19 +106,24 @@ def learnt(rows: Rows, method: str) -> dict:
 
 def kernels(rows: Rows) -> dict[str, float]:
     """Ridge on halves of equal weight, by the product of their kernels or by the sum; γ by rows left out."""
-    parts = [(half[rows.train], half[rows.test]) for half in rows.halves]
-    widths = np.cumsum([0, *(half.shape[1] for half in rows.halves)])
-    columns = {str(place): np.arange(*ends) for place, ends in enumerate(pairwise(widths))}
-    train, test = (np.hstack(side) for side in zip(*parts, strict=True))
-    scaler = ViewScaler(columns=columns, weights=[1, 1]).fit(train)
-    train, test = scaler.transform(train), scaler.transform(test)
+    train, test, columns = weighted(rows.halves, rows, [1, 1])
     together = mapped(train, test, rows.fold)
-    apart = [mapped(train[:, part], test[:, part], rows.fold) for part in columns.values()]
+    apart = [mapped(train[:, part], test[:, part], rows.fold) for part in columns]
     summed = tuple(np.hstack(side) for side in zip(*apart, strict=True))
     return {
-        "product of kernels": ridge(*together, rows),
-        "sum of kernels": ridge(*summed, rows),
+        "product of kernels": precision_of_ridge(*together, rows),
+        "sum of kernels": precision_of_ridge(*summed, rows),
     }
+
+
+def weighted(views, rows: Rows, weights):
+    """Training and test rows of views of given weights, and the columns of each view."""
+    ends = np.cumsum([0, *(view.shape[1] for view in views)])
+    columns = [np.arange(*pair) for pair in pairwise(ends)]
+    X = np.hstack(views)
+    scaler = ViewScaler(columns={str(place): part for place, part in enumerate(columns)}, weights=weights)
+    train = scaler.fit(X[rows.train]).transform(X[rows.train])
+    return train, scaler.transform(X[rows.test]), columns
 
 
 def mapped(train, test, fold: int):
@@ -126,13 +131,38 @@ def mapped(train, test, fold: int):
     return features.fit_transform(train)[:, :-1], features.transform(test)[:, :-1]
 
 
-def ridge(train, test, rows: Rows) -> float:
+def precision_of_ridge(train, test, rows: Rows) -> float:
     Y = rows.candidates.astype(np.float64)
     spectrum = spectrum_of(train)
     targets = np.broadcast_to(Y[:, None, :], (len(Y), len(GAMMAS), Y.shape[1]))
     coef, intercept, left_out = ridge_scores(spectrum, targets, GAMMAS)
     best = int(((left_out - targets) ** 2).mean(axis=(0, 2)).argmin())
     return average_precision(rows.truth, spectrum.project(test) @ coef[:, best] + intercept[best])
+
+
+def criteria(rows: Rows) -> dict[str, float]:
+    """By how many standard errors rows left out tell the features from features with a third of noise."""
+    Y = rows.candidates.astype(np.float64)
+    quality: dict[str, list] = {"squared error": [], "average precision": []}
+    for weights in ([1, 0], [2, 1]):
+        train, test, _ = weighted(rows.with_noise, rows, weights)
+        spectrum = spectrum_of(mapped(train, test, rows.fold)[0])
+        every = [ridge_scores(spectrum, Y[:, None, :], np.array([g]))[2][:, 0] for g in GAMMAS]
+        errors = [-((left_out - Y) ** 2).sum(axis=1) for left_out in every]
+        ranked = [precision_by_row(Y, left_out) for left_out in every]
+        quality["squared error"].append(max(errors, key=np.mean))
+        quality["average precision"].append(max(ranked, key=np.mean))
+    found = {}
+    for name, (without, with_noise) in quality.items():
+        gap = without - with_noise
+        found[f"noise seen by {name}"] = float(gap.mean() / gap.std() * len(gap) ** 0.5)
+    return found
+
+
+def precision_by_row(Y, scores):
+    told = (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < Y.shape[1])
+    pairs = zip(Y[told, None, :], scores[told, None, :], strict=True)
+    return np.array([average_precision(one, score) for one, score in pairs])
 
 
 def graphs(rows: Rows) -> dict[str, float]:
@@ -186,7 +216,7 @@ def table(found: dict[tuple[str, str], list[dict]], folds: int) -> str:
 
 
 def comparison(ways: dict[str, list[dict[str, float]]]) -> str:
-    """The ways to combine two halves, for which the better one was taken."""
+    """What was decided by measurement: kernels, graphs, and the criterion for weights."""
     titles = list(next(iter(ways.values()))[0])
     lines = [f"| data | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
     means = {
@@ -195,8 +225,15 @@ def comparison(ways: dict[str, list[dict[str, float]]]) -> str:
     }
     means["mean"] = np.mean(list(means.values()), axis=0).tolist()
     for name, values in means.items():
-        lines.append(f"| {name} | {' | '.join(f'{value:.4f}' for value in values)} |")
-    intro = "Ways to combine two halves: ridge on kernels of equal weight (γ by rows left out), and PMLMA with alpha=1."
+        cells = [
+            f"{value:.1f}" if "seen by" in title else f"{value:.4f}"
+            for title, value in zip(titles, values, strict=True)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    intro = (
+        "Average precision of two halves of equal weight: ridge (γ by rows left out) and PMLMA with alpha=1. And by how "
+        "many standard errors rows left out tell the features from features with a third of noise."
+    )
     return "\n".join([f"{intro}\n", *lines])
 
 
