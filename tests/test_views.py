@@ -114,8 +114,10 @@ class TestScaler:
         scaled = ViewScaler(columns=columns, weights={"b": 3.0, "a": 1.0}).fit(X).transform(X)
         share = scaled[:, :4].var(axis=0).sum() / scaled.var(axis=0).sum()
         assert_allclose(share, 0.25)
-        # On the whole, rows are as far apart as they were.
-        assert_allclose(scaled.var(axis=0).sum(), RangeScaler().fit_transform(X).var(axis=0).sum())
+        # On the whole, rows are as far apart as they were, and zero stays where it was.
+        plain = RangeScaler().fit_transform(X)
+        assert_allclose(scaled.var(axis=0).sum(), plain.var(axis=0).sum())
+        assert_allclose(scaled[:, :4] / scaled[0, 0], plain[:, :4] / plain[0, 0])
 
     def test_weights_proportional_to_the_spread_change_nothing(self):
         train, _, _, _ = problem()
@@ -211,8 +213,9 @@ class TestLearning:
     def test_a_view_and_its_copy_are_the_view(self):
         views, candidates, _, _ = problem()
         judge = _Judge([views[0]] * 2, spreads([views[0]] * 2), candidates.astype(float))
-        start = (0.5, 0.5)
-        assert judge.better(start, [(1.0, 0.0), (0.0, 1.0), (0.9, 0.1)], 0.0) == start
+        splits = [(share, 1 - share) for share in (0.0, 0.1, 0.3, 0.5, 1.0)]
+        for split in splits:
+            assert judge.better(split, splits, 0.0) == split
 
     def test_a_view_in_which_rows_are_alike_has_no_weight(self):
         views, candidates, _, _ = problem()
@@ -275,6 +278,8 @@ class TestForms:
         pd = pytest.importorskip("pandas")
         train, candidates, new, _ = problem()
         X, X_new = np.hstack(train), np.hstack(new)
+        # Learnt weights would be those of the columns side by side, whatever the groups are.
+        model = fresh(model, view_weights=[4, 1])
         expected = fresh(model).fit(train, candidates)
         by_place = fresh(model, views={"left": range(4), "right": np.arange(4, 11)}).fit(X, candidates)
         assert_allclose(by_place.decision_function(X_new), expected.decision_function(new), atol=ROUNDING)
