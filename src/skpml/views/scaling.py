@@ -64,19 +64,7 @@ class ViewScaler(RangeScaler):
         scaled = super().transform(X)
         views = [scaled[:, columns[name]] for name in names]
         spread = spreads(views)
-        if given is None:
-            if y is None:
-                raise ValueError(
-                    "The weights of several views are learnt from candidates: give y, or give weights."
-                )
-            weights = learn_view_weights(views, np.asarray(y))
-        else:
-            weights = np.where(spread > 0, given, 0)
-            if not weights.any():
-                raise ValueError(
-                    "In every view that has a weight all rows are alike; give another one a weight."
-                )
-            weights = weights / weights.sum()
+        weights = _learnt(views, y) if given is None else _of_those_that_vary(given, spread)
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         total = float(spread[weights > 0].sum())
         for name, weight, size in zip(names, weights, spread, strict=True):
@@ -84,6 +72,20 @@ class ViewScaler(RangeScaler):
             self.scale_[columns[name]] *= factor
             self.offset_[columns[name]] *= factor
         return self
+
+
+def _learnt(views: Sequence[NDArray[Any]], y: Any) -> NDArray[np.float64]:
+    if y is None:
+        raise ValueError("The weights of several views are learnt from candidates: give y, or give weights.")
+    return learn_view_weights(views, np.asarray(y))
+
+
+def _of_those_that_vary(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights with the sum 1; none for a view in which all rows are alike."""
+    weights = np.where(spread > 0, weights, 0)
+    if not weights.any():
+        raise ValueError("In every view that has a weight all rows are alike; give another one a weight.")
+    return weights / weights.sum()
 
 
 def given_weights(weights: Any, names: Sequence[str]) -> NDArray[np.float64] | None:
