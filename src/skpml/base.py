@@ -19,6 +19,16 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from skpml.labels import EncodedLabels, encode_labels
 from skpml.threshold import automatic_threshold, non_candidate_threshold
 from skpml.validation import check_finite, check_occupied
+from skpml.views.gathering import (
+    Columns,
+    FeatureNames,
+    column_groups,
+    is_views,
+    named_views,
+    stack_views,
+    view_feature_names,
+    views_in_fitted_order,
+)
 
 __all__ = ["BasePMLClassifier"]
 
@@ -42,6 +52,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     rule that needs no true label: ``"auto"`` (:func:`skpml.threshold.automatic_threshold`) or ``"non-candidates"``
     (:func:`skpml.threshold.non_candidate_threshold`). An iterative method reports its course through :meth:`_record`.
 
+    A method that sets ``_takes_views`` also takes a list or dict of matrices, and ``views``, groups of columns of one
+    matrix, as a parameter. It sees them as one matrix X, and finds in ``_view_columns`` the columns of each.
+
     A one-dimensional y (one class a row) is accepted as the degenerate case: each row's only candidate is its class, and
     ``predict`` returns the class with the highest score.
     """
@@ -51,6 +64,10 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     empty_labels: str
 
     _threshold_rules: tuple[str, ...] = ("auto", "non-candidates")
+    _takes_views: bool = False
+    # Of views given as several matrices; None after a fit to one matrix.
+    _view_features: FeatureNames | None
+    _view_columns: Columns
 
     @abstractmethod
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any] | None: ...
@@ -63,7 +80,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array or scipy sparse matrix of shape (n, d)
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            Or several of them, with the same rows, as a list or as a dict by name, for methods that take views.
         y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
             The candidates of each row: every true label is among them.
 
@@ -99,9 +117,40 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
+        if is_views(X):
+            X = self._side_by_side(X, reset=reset)
+        elif reset:
+            self._view_features = None
+        elif getattr(self, "_view_features", None) is not None:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on {len(self._view_columns)} views, but X is one matrix; "
+                "give the same views."
+            )
         X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES, reset=reset, ensure_all_finite=False)
         check_finite(X, getattr(self, "feature_names_in_", None))
+        if reset and self._takes_views and self._view_features is None:
+            names = getattr(self, "feature_names_in_", None)
+            self._view_columns = column_groups(getattr(self, "views", None), X.shape[1], names)
         return X
+
+    def _side_by_side(self, X: Any, *, reset: bool) -> Any:
+        """Views as one matrix; remembers their names, columns and features, or asks for the same ones."""
+        kind, name = f"a {type(X).__name__} of {len(X)} views", type(self).__name__
+        if not self._takes_views:
+            raise ValueError(
+                f"{name} takes one matrix of features, but X is {kind}: put them side by side, or use a method that "
+                "takes several views."
+            )
+        if not reset:
+            if self._view_features is None:
+                raise ValueError(f"{name} was fitted on one matrix, but X is {kind}; put them side by side.")
+            return stack_views(views_in_fitted_order(X, self._view_columns, self._view_features))[0]
+        if getattr(self, "views", None) is not None:
+            raise ValueError(f"views groups the columns of one matrix, but X is {kind}; leave views at None.")
+        views = named_views(X)
+        stacked, self._view_columns = stack_views(views)
+        self._view_features = view_feature_names(views)
+        return stacked
 
     def _check_threshold(self) -> None:
         given = self.threshold

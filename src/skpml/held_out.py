@@ -12,11 +12,12 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import KFold
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import check_array
 
 from skpml.linalg import Array
 from skpml.metrics import average_precision
 from skpml.ordering import row_order
+from skpml.views.gathering import is_views, named_views, stack_views, take_rows
 
 Rows = NDArray[np.intp]
 
@@ -37,10 +38,12 @@ class InnerFolds:
     """
 
     def __init__(self, X: Any, candidates: NDArray[Any], *, n_folds: int, random_state: int) -> None:
-        numbers = check_array(X, accept_sparse="csr", ensure_all_finite=False)
+        several = is_views(X)
+        together = stack_views(named_views(X))[0] if several else X
+        numbers = check_array(together, accept_sparse="csr", ensure_all_finite=False)
         if numbers.shape[0] != candidates.shape[0]:
             raise ValueError(f"X has {numbers.shape[0]} rows, but candidates have {candidates.shape[0]}.")
-        self.X = X if hasattr(X, "iloc") else numbers
+        self.X = X if several or hasattr(X, "iloc") else numbers
         self.candidates = candidates
         # Rows that look alike differ by their candidates.
         dense = numbers.toarray() if scipy.sparse.issparse(numbers) else numbers
@@ -52,7 +55,7 @@ class InnerFolds:
         ]
 
     def rows(self, places: Rows) -> Any:
-        return _safe_indexing(self.X, places)
+        return take_rows(self.X, places)
 
 
 def precision(labels: Any, scores: Any) -> float:

@@ -24,7 +24,9 @@ EmptyPolicy = Literal["error", "warn", "ignore"]
 BoolMatrix = NDArray[np.bool_]
 
 
-def check_finite(X: Any, names: Sequence[str] | NDArray[Any] | None = None) -> None:
+def check_finite(
+    X: Any, names: Sequence[str] | NDArray[Any] | None = None, *, where: str = "Input X"
+) -> None:
     """Refuse NaN and infinity in dense or CSR features, naming the first place."""
     values = X.data if scipy.sparse.issparse(X) else X
     # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
@@ -44,7 +46,7 @@ def check_finite(X: Any, names: Sequence[str] | NDArray[Any] | None = None) -> N
     kind = "NaN" if np.isnan(value) else "infinity"
     label = column if names is None else f"{column} ({str(names[column])!r})"
     raise ValueError(
-        f"Input X contains {kind} in row {row}, column {label}. Fill in or leave out missing values first, "
+        f"{where} contains {kind} in row {row}, column {label}. Fill in or leave out missing values first, "
         f"for example with sklearn.impute.SimpleImputer in a pipeline."
     )
 

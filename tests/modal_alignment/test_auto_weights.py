@@ -345,3 +345,20 @@ def test_a_saved_model_keeps_its_evidence(partial_problem, tmp_path):
     assert again.weights_ == model.weights_
     assert again.selection_ == model.selection_
     assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_views_are_seen_while_weights_are_chosen(partial_problem):
+    """Inner fits leave out a view that does not count, whatever form the views have."""
+    X, candidates, _ = partial_problem
+    noise = np.random.default_rng(0).normal(size=(len(X), 200))
+    side_by_side = np.hstack([X, noise])
+    auto = {"weights": "auto", "random_state": 0}
+    share = {"telling": 1.0, "noise": 0.0}
+    seen = PMLMA(view_weights=share, **auto).fit({"telling": X, "noise": noise}, candidates)
+    groups = {"telling": list(range(10)), "noise": list(range(10, 210))}
+    grouped = PMLMA(views=groups, view_weights=share, **auto).fit(side_by_side, candidates)
+    assert grouped.selection_ == seen.selection_
+    blind = PMLMA(**auto).fit(side_by_side, candidates)
+    best = {name: max(point["precision"] for point in model.selection_["tried"]) for name, model in
+            {"seen": seen, "blind": blind}.items()}  # fmt: skip
+    assert best["seen"] > best["blind"] + 0.02

@@ -19,11 +19,12 @@ from skpml.candidate_likelihood.nesting import keep_order, nested_labels
 from skpml.candidate_likelihood.noise_model import given_one, posterior
 from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
 from skpml.candidate_likelihood.settings import Fit, Setting, fit_settings, noise_anchor, to_probability
-from skpml.candidate_likelihood.spectrum import Spectrum, spectrum_of
-from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
+from skpml.features import RBFAnchors, as_dense, resolve_feature_map
 from skpml.linalg import to_numpy
 from skpml.ordering import row_order
+from skpml.spectrum import Spectrum, spectrum_of
 from skpml.validation import check_parameters
+from skpml.views import ViewScaler
 
 __all__ = ["CandidateLikelihood"]
 
@@ -68,6 +69,11 @@ class CandidateLikelihood(BasePMLClassifier):
         As in :class:`skpml.PMLMA`. Only "rbf" has a width to choose.
     n_anchors : int or None, default=None
         As in :class:`skpml.PMLMA`.
+    views : dict of name to list of columns or None, default=None
+        Groups of columns of X, by position or by name in a data frame, that are views of their own; every column belongs
+        to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
+    view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
+        How much each view counts; "auto" learns it from the candidates.
     threshold : float, "auto" or "non-candidates", default=0.5
         Probabilities above it are predicted. For the names see :mod:`skpml.threshold`.
     max_iter : int, default=200
@@ -108,6 +114,8 @@ class CandidateLikelihood(BasePMLClassifier):
         The course of the best member's fit: its penalised log-likelihood, or the largest change of a probability.
     n_iter_ : int
     converged_ : bool
+    view_weights_ : dict of name to float
+        Share of each view, with the sum 1; one matrix is "view 0".
     scaler_ : fitted transformer
     feature_maps_ : list of fitted transformers
         One for each kernel width that a member uses.
@@ -131,6 +139,8 @@ class CandidateLikelihood(BasePMLClassifier):
     (300, 5)
     """
 
+    _takes_views = True
+
     def __init__(
         self,
         *,
@@ -143,6 +153,8 @@ class CandidateLikelihood(BasePMLClassifier):
         n_folds: int = 3,
         feature_map: Any = "rbf",
         n_anchors: int | None = None,
+        views: Any = None,
+        view_weights: Any = "auto",
         threshold: float | str = 0.5,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -161,6 +173,8 @@ class CandidateLikelihood(BasePMLClassifier):
         self.n_folds = n_folds
         self.feature_map = feature_map
         self.n_anchors = n_anchors
+        self.views = views
+        self.view_weights = view_weights
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
@@ -174,7 +188,8 @@ class CandidateLikelihood(BasePMLClassifier):
         self._check_parameters()
         rates = self._known_rates(Y.shape[1])
         random = check_random_state(self.random_state)
-        self.scaler_ = RangeScaler().fit(X)
+        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
+        self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace, device
 
 from skpml.candidate_likelihood.noise_model import given_one, posterior
-from skpml.candidate_likelihood.spectrum import Spectrum
 from skpml.linalg import Array
+from skpml.spectrum import Spectrum, leverages, ridge_scores
 
 # Scores are taken for probabilities; nothing is certain.
 _LEAST_PROBABILITY = 3e-3
@@ -44,30 +44,6 @@ class LeastSquaresSolution:
     targets: Array
     history: list[list[float]]
     converged: list[bool]
-
-
-def leverages(spectrum: Spectrum, gamma: Array) -> Array:
-    """h: how much of its own score a row makes up, (n, s)."""
-    share = 1 / (spectrum.values[:, None] + gamma)
-    return spectrum.rows**2 @ share + 1 / spectrum.rows.shape[0]
-
-
-def ridge_scores(
-    spectrum: Spectrum, targets: Array, gamma: Array, h: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """Ridge regression of targets (n, s, c) with a weight for each setting: W, b, and the scores of each row left out.
-
-    ``h`` are the :func:`leverages`, where they are at hand.
-    """
-    xp = array_namespace(targets)
-    b = xp.mean(targets, axis=0)
-    n, shape = targets.shape[0], targets.shape[1:]
-    W = (spectrum.rows.T @ (targets - b).reshape((n, -1))).reshape((-1, *shape))
-    W = W / (spectrum.values[:, None, None] + gamma[None, :, None])
-    scores = (spectrum.rows @ W.reshape((W.shape[0], -1))).reshape((n, *shape)) + b
-    h = (leverages(spectrum, gamma) if h is None else h)[:, :, None]
-    # A row that alone decides its score has nothing to be left out against.
-    return W, b, (scores - h * targets) / xp.where(h < 1 - 1e-9, 1 - h, 1e-9)
 
 
 def solve_least_squares(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace, device
 
 from skpml.candidate_likelihood.noise_model import given_one, log_likelihood, posterior, sigmoid
-from skpml.candidate_likelihood.spectrum import Spectrum
 from skpml.linalg import Array
+from skpml.spectrum import Spectrum
 
 # Largest eigenvalue of the covariance of independent labels, and of labels of which at least one is true.
 _CURVATURE, _CURVATURE_GIVEN_ONE = 0.25, 0.5

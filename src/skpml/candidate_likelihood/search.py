@@ -11,9 +11,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor, pilot_covariance
-from skpml.candidate_likelihood.spectrum import spectrum_of
 from skpml.held_out import row_precision, shortfall
 from skpml.linalg import Array, to_numpy
+from skpml.spectrum import spectrum_of
 
 FAMILIES = ("ridge", "least-squares", "logistic")
 # The ranking of candidates hardly tells rates of noise apart: a search must not run away with them.

@@ -9,11 +9,11 @@ from typing import Literal
 
 from array_api_compat import array_namespace, device
 
-from skpml.candidate_likelihood.least_squares import ridge_scores, solve_least_squares
+from skpml.candidate_likelihood.least_squares import solve_least_squares
 from skpml.candidate_likelihood.logistic import label_covariance, solve_logistic
 from skpml.candidate_likelihood.noise_model import given_one, sigmoid
-from skpml.candidate_likelihood.spectrum import Spectrum
 from skpml.linalg import Array
+from skpml.spectrum import Spectrum, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
 

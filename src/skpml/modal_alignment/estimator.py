@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.base import BasePMLClassifier
-from skpml.features import RangeScaler, as_dense, resolve_feature_map
+from skpml.features import as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbour_similarity
 from skpml.modal_alignment.selection import choose_weights
 from skpml.modal_alignment.shared_grid import WEIGHTS
 from skpml.modal_alignment.solver import Callback, Weights, solve
 from skpml.validation import check_parameters
+from skpml.views import ViewScaler
 
 __all__ = ["PMLMA"]
 
@@ -63,6 +64,11 @@ class PMLMA(BasePMLClassifier):
         Stop where the objective changes relatively by less.
     graph : scipy sparse matrix of shape (n, n) or None, default=None
         Symmetric similarity of the training rows, instead of the neighbour graph.
+    views : dict of name to list of columns or None, default=None
+        Groups of columns of X, by position or by name in a data frame, that are views of their own; every column belongs
+        to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
+    view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
+        How much each view counts; "auto" learns it from the candidates.
     without : collection of {"decomposition", "alignment", "prototypes"}, default=()
         Parts of the objective to leave out, for ablation.
     empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
@@ -98,6 +104,8 @@ class PMLMA(BasePMLClassifier):
         Each weighted loss term, the objective and ``‖Q − I‖`` after every iteration.
     n_iter_ : int
     converged_ : bool
+    view_weights_ : dict of name to float
+        Share of each view, with the sum 1; one matrix is "view 0".
     scaler_, feature_map_ : fitted transformers
     n_features_in_ : int
     feature_names_in_ : ndarray, where X had names
@@ -118,6 +126,8 @@ class PMLMA(BasePMLClassifier):
     (300, 5)
     """
 
+    _takes_views = True
+
     def __init__(
         self,
         *,
@@ -136,6 +146,8 @@ class PMLMA(BasePMLClassifier):
         max_iter: int = 50,
         tol: float = 1e-3,
         graph: Any = None,
+        views: Any = None,
+        view_weights: Any = "auto",
         without: Collection[str] = (),
         empty_rows: str = "warn",
         empty_labels: str = "error",
@@ -157,6 +169,8 @@ class PMLMA(BasePMLClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.graph = graph
+        self.views = views
+        self.view_weights = view_weights
         self.without = without
         self.empty_rows = empty_rows
         self.empty_labels = empty_labels
@@ -165,10 +179,11 @@ class PMLMA(BasePMLClassifier):
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self._check_parameters()
-        self._set_weights(X, Y)
-        self.scaler_ = RangeScaler().fit(X)
+        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
+        self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        self._set_weights(X, Y)
         scaled = self.scaler_.transform(X)
         similarity = self._similarity(scaled)
         self.feature_map_ = resolve_feature_map(
@@ -211,7 +226,14 @@ class PMLMA(BasePMLClassifier):
             self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
             self.selection_: dict[str, Any] = {"tried": []}
         else:
-            self.weights_, self.selection_ = choose_weights(self, X, Y)
+            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
+
+    def _with_known_views(self) -> PMLMA:
+        """A model for the same matrix whose views and their weights are those that were found."""
+        if len(self._view_columns) == 1:
+            return self
+        columns = {name: places.tolist() for name, places in self._view_columns.items()}
+        return PMLMA(**{**self.get_params(deep=False), "views": columns, "view_weights": self.view_weights_})
 
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:

@@ -77,7 +77,7 @@ def select_parameters(
     estimator : estimator of this library, or a pipeline that ends in one
         Not changed.
     grid : dict of parameter name to list of values
-    X : array, data frame or scipy sparse matrix of shape (n, d)
+    X : array, data frame or scipy sparse matrix of shape (n, d), or views where the estimator takes them
         Training rows; never show it rows that results are reported on.
     candidates : (n, c) matrix of 0 and 1, or whatever ``fit`` takes
     selector : {"label-free", "oracle"}, default="label-free"

@@ -1,4 +1,9 @@
-"""Features in the eigenbasis of their Gram matrix, where every ridge weight costs the same: a division."""
+"""Features in the eigenbasis of their Gram matrix, where every ridge weight costs the same: a division.
+
+What a row's score would be in the regression without it is free there too,
+
+    s_loo = (s − hY)/(1 − h)        h_i = Σ_k Z_ik²/(e_k + γ) + 1/n.
+"""
 
 from __future__ import annotations
 
@@ -60,3 +65,27 @@ def spectrum_of(X: Array) -> Spectrum:
     return Spectrum(
         rows=centred @ directions, values=values * squared_scale, mean=mean, directions=directions
     )
+
+
+def leverages(spectrum: Spectrum, gamma: Array) -> Array:
+    """h: how much of its own score a row makes up, (n, s)."""
+    share = 1 / (spectrum.values[:, None] + gamma)
+    return spectrum.rows**2 @ share + 1 / spectrum.rows.shape[0]
+
+
+def ridge_scores(
+    spectrum: Spectrum, targets: Array, gamma: Array, h: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Ridge regression of targets (n, s, c) with a weight for each setting: W, b, and the scores of each row left out.
+
+    ``h`` are the :func:`leverages`, where they are at hand.
+    """
+    xp = array_namespace(targets)
+    b = xp.mean(targets, axis=0)
+    n, shape = targets.shape[0], targets.shape[1:]
+    W = (spectrum.rows.T @ (targets - b).reshape((n, -1))).reshape((-1, *shape))
+    W = W / (spectrum.values[:, None, None] + gamma[None, :, None])
+    scores = (spectrum.rows @ W.reshape((W.shape[0], -1))).reshape((n, *shape)) + b
+    h = (leverages(spectrum, gamma) if h is None else h)[:, :, None]
+    # A row that alone decides its score has nothing to be left out against.
+    return W, b, (scores - h * targets) / xp.where(h < 1 - 1e-9, 1 - h, 1e-9)
