@@ -62,8 +62,19 @@ def own_method(output):
     assert own > ridge
 
 
+def deep(output):
+    """On these pictures the network is far above the kernel, and hardly any method is above its own ceiling."""
+    rows = {line.split()[0]: [float(value) for value in line.split()[1:]] for line in output.splitlines()[1:]}
+    assert list(rows) == ["CandidateRidge", "CandidateLikelihood", "DeepCandidateLikelihood"]
+    candidates, truth = zip(*rows.values(), strict=True)
+    assert candidates[2] > max(candidates[:2]) + 0.1
+    assert candidates[2] > max(truth[:2])
+    assert all(noisy < clean for noisy, clean in rows.values())
+
+
 EXPECTED = {
     "clean_labels.py": cleaning,
+    "deep_digits.py": deep,
     "compare_with_floor_and_ceiling.py": comparison,
     "from_csv.py": csv_round_trip,
     "noise_models.py": noise,
@@ -88,14 +99,14 @@ def test_an_example_is_short_and_explains_itself(name):
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_an_example_runs(name, tmp_path):
-    pytest.importorskip("skops" if name == "from_csv.py" else "skpml")
+    pytest.importorskip({"from_csv.py": "skops", "deep_digits.py": "torch"}.get(name, "skpml"))
     done = subprocess.run(
         [sys.executable, "-W", "error::DeprecationWarning:__main__", str(EXAMPLES / name)],
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=400 if name == "deep_digits.py" else 120,
     )
     assert done.returncode == 0, done.stderr
     EXPECTED[name](done.stdout)
