@@ -63,13 +63,13 @@ def own_method(output):
 
 
 def deep(output):
-    """On these pictures the network is far above the kernel, and hardly any method is above its own ceiling."""
-    rows = {line.split()[0]: [float(value) for value in line.split()[1:]] for line in output.splitlines()[1:]}
-    assert list(rows) == ["CandidateRidge", "CandidateLikelihood", "DeepCandidateLikelihood"]
-    candidates, truth = zip(*rows.values(), strict=True)
-    assert candidates[2] > max(candidates[:2]) + 0.1
-    assert candidates[2] > max(truth[:2])
-    assert all(noisy < clean for noisy, clean in rows.values())
+    """On these pictures the network is far above the kernel, even above one that was told the truth."""
+    ridge, kernel, believing, network = [
+        [float(value) for value in line.split()[-2:]] for line in output.splitlines()[1:]
+    ]
+    assert network[0] > max(ridge[0], kernel[0], believing[0])
+    assert network[0] > max(ridge[1], kernel[1]) + 0.1
+    assert all(noisy < clean for noisy, clean in (ridge, kernel, believing, network))
 
 
 EXPECTED = {
@@ -81,6 +81,10 @@ EXPECTED = {
     "gpu_solver.py": solver,
     "own_method.py": own_method,
 }
+
+
+# One seed of three is enough to see that it works.
+ARGUMENTS = {"deep_digits.py": ["1"]}
 
 
 def test_every_example_is_tested_and_documented():
@@ -101,7 +105,13 @@ def test_an_example_is_short_and_explains_itself(name):
 def test_an_example_runs(name, tmp_path):
     pytest.importorskip({"from_csv.py": "skops", "deep_digits.py": "torch"}.get(name, "skpml"))
     done = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:__main__", str(EXAMPLES / name)],
+        [
+            sys.executable,
+            "-W",
+            "error::DeprecationWarning:__main__",
+            str(EXAMPLES / name),
+            *ARGUMENTS.get(name, ()),
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
         capture_output=True,

@@ -95,7 +95,7 @@ class TestProbabilities:
     def test_without_noise_every_candidate_is_believed_and_nothing_lost_against_ridge(self):
         X, truth, _, _ = blobs(n=900, seed=2)
         model = quick(noise_rate=0.0, max_epochs=60).fit(X[:600], truth[:600])
-        assert_allclose(model.confidences_[truth[:600] == 1], 1, atol=0.05)
+        assert_array_equal(model.confidences_, truth[:600])
         ridge = CandidateRidge(random_state=0, empty_rows="ignore").fit(X[:600], truth[:600])
         ours, floor = (
             average_precision(truth[600:], each.decision_function(X[600:])) for each in (model, ridge)
@@ -182,6 +182,9 @@ class TestRandomness:
         X, _, candidates, _ = blobs(n=80)
         several = quick(n_members=3).fit(X, candidates)
         assert len(several.states_) == 3
+        # More members are members added.
+        for name, value in quick().fit(X, candidates).states_[0].items():
+            assert_array_equal(several.states_[0][name], value)
         together, each = several.predict_proba(X), []
         for state in several.states_:
             alone = copy.copy(several)

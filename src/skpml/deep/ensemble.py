@@ -142,15 +142,15 @@ def train_ensemble(
     random : RandomState
     """
     held = held_out(len(trainer.X), fraction, n_members, random)
-    seeds = random.randint(np.iinfo(np.int32).max, size=n_members + 1).tolist()
+    pilot_seed, *seeds = random.randint(np.iinfo(np.int32).max, size=n_members + 1).tolist()
     if rates is None:
-        rates = trainer.noise_rate(held[0], seeds[-1], ridge())
+        rates = trainer.noise_rate(held[0], pilot_seed, ridge())
     ways = (False, True) if one_true is None else (one_true,)
     first = [trainer.member(held[0], seeds[0], rates, one_true=way) for way in ways]
     best = max(range(len(ways)), key=lambda place: trainer.precision(first[place]))
     rest = [
         trainer.member(rows, seed, rates, one_true=ways[best])
-        for rows, seed in zip(held[1:], seeds[1:-1], strict=True)
+        for rows, seed in zip(held[1:], seeds[1:], strict=True)
     ]
     return Ensemble(members=[first[best], *rest], rates=rates, one_true=ways[best])
 
