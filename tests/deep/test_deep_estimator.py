@@ -229,7 +229,7 @@ class TestOwnNetwork:
         X, _, candidates, _ = blobs(n=60)
         for model in (quick().fit(X, candidates), quick(network=linear).fit(X, candidates)):
             before = model.predict_proba(X)
-            model.set_params(network=None, hidden_layer_sizes=(3, 3))
+            model.set_params(network=None, hidden_layer_sizes=(3, 3), dropout=2.0)
             assert_array_equal(model.predict_proba(X), before)
 
     @pytest.mark.parametrize(

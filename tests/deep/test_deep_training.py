@@ -210,6 +210,8 @@ class TestNetwork:
         assert torch.equal(torch.rand(4), expected)
         with own_randomness(0, CPU):
             assert torch.equal(torch.rand(4), first)
+        with own_randomness(1, CPU):
+            assert not torch.equal(torch.rand(4), first)
 
 
 class TestEnsemble:

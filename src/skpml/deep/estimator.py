@@ -234,14 +234,17 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             patience=self.patience,
         )
         return Trainer(
-            factory=self._factory(), X=self._tensor(self._inputs(X)), Y=self._tensor(Y), schedule=schedule
+            factory=self._factory(float(self.dropout)),
+            X=self._tensor(self._inputs(X)),
+            Y=self._tensor(Y),
+            schedule=schedule,
         )
 
-    def _factory(self) -> Factory:
+    def _factory(self, dropout: float = 0.0) -> Factory:
         from skpml.deep.network import perceptron
 
         if self.network_ is None:
-            return partial(perceptron, hidden=self._hidden, dropout=float(self.dropout))
+            return partial(perceptron, hidden=self._hidden, dropout=dropout)
         return self.network_
 
     def _inputs(self, X: Any) -> NDArray[Any]:
@@ -252,7 +255,9 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
         import torch
 
-        return torch.as_tensor(np.ascontiguousarray(values), device=self.device)
+        # PyTorch's own default may be another device.
+        device = "cpu" if self.device is None else self.device
+        return torch.as_tensor(np.ascontiguousarray(values), device=device)
 
     def _ridge_chances(
         self, scaled: NDArray[Any], Y: NDArray[Any], random: np.random.RandomState
