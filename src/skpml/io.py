@@ -34,6 +34,7 @@ __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save
 MODEL_TYPES = (
     *sorted({get_method(name).import_path.replace(":", ".") for name in list_methods()}),
     "skpml.candidate_likelihood.estimator.CandidateLikelihood",
+    "skpml.deep.estimator.DeepCandidateLikelihood",
     "skpml.reference.oracle.Oracle",
 )
 # Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse
@@ -213,9 +214,10 @@ def _check_can_be_saved(model: Any) -> None:
         raise _RefusedError(f"it is a {_type_name(last)}, not a model of scikit-pml")
     for name, value in model.get_params().items():
         if callable(value) and not isinstance(value, np.ufunc):
-            raise _RefusedError(
-                f"its {name} is a function, which no model file can hold; set_params({name}=None) removes it"
-            )
+            # Without its network a model is none; without a callback it is the same.
+            needed = name.split("__")[-1] == "network"
+            way_out = "pickle can" if needed else f"set_params({name}=None) removes it"
+            raise _RefusedError(f"its {name} is a function, which no model file can hold; {way_out}")
 
 
 def _describe(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "EmptyPolicy",
+    "check_device",
     "check_finite",
     "check_indicator",
     "check_labels",
@@ -178,3 +179,20 @@ def check_parameters(
         value = getattr(estimator, name)
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name} must be one of {tuple(allowed)}, got {value!r}.")
+
+
+def check_device(name: Any) -> None:
+    """Refuse a ``device`` that PyTorch does not have here, and any where there is no PyTorch."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"device={name!r} needs PyTorch: pip install scikit-pml[torch], or leave device at None"
+        ) from error
+    try:
+        torch.empty(0, device=name)
+    # A build without a device says so with an assertion.
+    except (RuntimeError, TypeError, AssertionError) as error:
+        raise ValueError(
+            f'device must be None or a device that PyTorch has here, such as "cpu", got {name!r}.'
+        ) from error

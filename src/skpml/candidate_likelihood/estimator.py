@@ -18,12 +18,19 @@ from skpml.candidate_likelihood.calibration import calibrated, calibration
 from skpml.candidate_likelihood.nesting import keep_order, nested_labels
 from skpml.candidate_likelihood.noise_model import given_one, posterior
 from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
-from skpml.candidate_likelihood.settings import Fit, Setting, fit_settings, noise_anchor, to_probability
+from skpml.candidate_likelihood.settings import (
+    Fit,
+    Setting,
+    fit_settings,
+    known_rates,
+    noise_anchor,
+    to_probability,
+)
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
 from skpml.linalg import to_numpy
 from skpml.ordering import row_order
 from skpml.spectrum import Spectrum, spectrum_of
-from skpml.validation import check_parameters
+from skpml.validation import check_device, check_parameters
 from skpml.views import ViewScaler
 
 __all__ = ["CandidateLikelihood"]
@@ -186,7 +193,7 @@ class CandidateLikelihood(BasePMLClassifier):
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self._check_parameters()
-        rates = self._known_rates(Y.shape[1])
+        rates = known_rates(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
         self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
         self.view_weights_ = self.scaler_.weights_
@@ -368,21 +375,6 @@ class CandidateLikelihood(BasePMLClassifier):
         check_is_fitted(self)
         return super().predict_proba(X) if self._layout == "classes" else self._checked_scores(X)
 
-    def _known_rates(self, n_labels: int) -> NDArray[np.float64] | None:
-        """Given noise rates, one a label; None where they are to be found."""
-        if isinstance(self.noise_rate, str) and self.noise_rate == "auto":
-            return None
-        try:
-            rates = np.broadcast_to(np.asarray(self.noise_rate, dtype=np.float64), (n_labels,)).copy()
-        except (TypeError, ValueError):
-            rates = np.full(n_labels, np.nan)
-        if not ((rates >= 0) & (rates < 1)).all():
-            raise ValueError(
-                f'noise_rate must be "auto", a number from 0 to below 1, or one for each of the {n_labels} labels, '
-                f"got {self.noise_rate!r}."
-            )
-        return rates
-
     def _check_parameters(self) -> None:
         check_parameters(
             self,
@@ -399,25 +391,9 @@ class CandidateLikelihood(BasePMLClassifier):
         if self.at_least_one not in (True, False, "auto"):
             raise ValueError(f'at_least_one must be True, False or "auto", got {self.at_least_one!r}.')
         if self.device is not None:
-            _check_device(self.device)
+            check_device(self.device)
         if self.n_folds < 2:
             raise ValueError(f"n_folds must be at least 2, got {self.n_folds}.")
-
-
-def _check_device(name: Any) -> None:
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(
-            f"device={name!r} needs PyTorch: pip install scikit-pml[torch], or leave device at None"
-        ) from error
-    try:
-        torch.empty(0, device=name)
-    # A build without a device says so with an assertion.
-    except (RuntimeError, TypeError, AssertionError) as error:
-        raise ValueError(
-            f'device must be None or a device that PyTorch has here, such as "cpu", got {name!r}.'
-        ) from error
 
 
 def _as_table(evidence: Evidence) -> list[dict[str, Any]]:

@@ -156,12 +156,18 @@ def label_covariance(R: Array, *, share: float = 0.7) -> Array:
 
 
 def _start(Y: Array, Z: Array, rho: Array) -> tuple[Array, Array]:
-    """Every row alike: as many true labels as the candidates leave when the false ones are taken off."""
+    """Every row alike: no coefficients, and logits of the average."""
+    xp = array_namespace(Y)
+    W = xp.zeros((Z.shape[1], *rho.shape), dtype=Z.dtype, device=device(Z))
+    return W, prior_logits(Y, rho)
+
+
+def prior_logits(Y: Array, rho: Array) -> Array:
+    """log η/(1 − η) of a row that nothing is known of: what the candidates leave when the false ones are taken off."""
     xp = array_namespace(Y)
     rate = (xp.mean(Y, axis=0) - rho) / (1 - rho)
     rate = xp.where(rate < _LEAST_PRIOR, _LEAST_PRIOR, xp.where(rate > 0.99, 0.99, rate))
-    W = xp.zeros((Z.shape[1], *rho.shape), dtype=Z.dtype, device=device(Z))
-    return W, xp.log(rate / (1 - rate))
+    return xp.log(rate / (1 - rate))
 
 
 def _product(Z: Array, M: Array) -> Array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
 
 from skpml.candidate_likelihood.least_squares import solve_least_squares
 from skpml.candidate_likelihood.logistic import label_covariance, solve_logistic
@@ -100,20 +102,34 @@ def to_probability(scores: Array, *, family: Family, one_true: bool, rates: Arra
 def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
     """A rate of false candidates, the same for each label (c), from the rows that surely lack a label.
 
-    A row without the label carries it as a false candidate at the rate ρ: the lower quartile over rows of the chance to
-    be a candidate, by ridge regression without the row, is about that. The ridge weight is the one that predicts best.
-    Labels that many rows have, or that the features hardly tell, have few such rows and come out too high: the lower
-    quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse.
+    By ridge regression without the row: see :func:`left_out_chances` and :func:`clear_negative_rate`.
     """
+    return clear_negative_rate(left_out_chances(spectrum, Y))
+
+
+def left_out_chances(spectrum: Spectrum, Y: Array) -> Array:
+    """Chance of each label to be a candidate (n×c), by the best ridge regression without the row."""
     xp = array_namespace(Y)
-    best, anchor = None, None
+    best, chances = None, None
     for weight in _ANCHOR_WEIGHTS:
         gamma = xp.asarray([weight], dtype=Y.dtype, device=device(Y))
         left_out = ridge_scores(spectrum, Y[:, None, :], gamma)[2][:, 0, :]
         error = float(xp.mean((left_out - Y) ** 2))
         if best is None or error < best:
-            best, anchor = error, _lower_quartile(left_out)
-    return xp.ones_like(anchor) * xp.clip(_lower_quartile(anchor), _LEAST_RATE, _MOST_RATE)
+            best, chances = error, left_out
+    return chances
+
+
+def clear_negative_rate(chances: Array) -> Array:
+    """ρ, the same for each label (c), from chances to be a candidate (n×c) of rows that had no part in finding them.
+
+    A row without the label carries it as a false candidate at the rate ρ: the lower quartile over rows is about that.
+    Labels that many rows have, or that the features hardly tell, have few such rows and come out too high: the lower
+    quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse.
+    """
+    xp = array_namespace(chances)
+    rates = _lower_quartile(chances)
+    return xp.ones_like(rates) * xp.clip(_lower_quartile(rates), _LEAST_RATE, _MOST_RATE)
 
 
 def _lower_quartile(values: Array) -> Array:
@@ -178,6 +194,22 @@ def fit_settings(
                     history=history[place],
                     converged=converged[place],
                 )
+
+
+def known_rates(given: Any, n_labels: int) -> NDArray[np.float64] | None:
+    """Noise rates that a parameter ``noise_rate`` gives, one a label; None where they are to be found."""
+    if isinstance(given, str) and given == "auto":
+        return None
+    try:
+        rates = np.broadcast_to(np.asarray(given, dtype=np.float64), (n_labels,)).copy()
+    except (TypeError, ValueError):
+        rates = np.full(n_labels, np.nan)
+    if not ((rates >= 0) & (rates < 1)).all():
+        raise ValueError(
+            f'noise_rate must be "auto", a number from 0 to below 1, or one for each of the {n_labels} labels, '
+            f"got {given!r}."
+        )
+    return rates
 
 
 def noise_rates(anchor: Array, noise: float) -> Array:
