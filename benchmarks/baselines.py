@@ -63,7 +63,7 @@ def named_parameters(name: str, configuration: str) -> dict[str, float] | None:
 
 
 def rows_of_the_table() -> list[str]:
-    return [CEILING, *list_methods(), *(name + AUTHORS for name in ("pml-ma", "pml-plr"))]
+    return [CEILING, *list_methods(needs=None), *(name + AUTHORS for name in ("pml-ma", "pml-plr"))]
 
 
 def learner(row: str, configuration: str, fold: int, **changes):

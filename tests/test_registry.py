@@ -42,6 +42,8 @@ def test_a_name_leads_to_an_estimator(method):
 @each_method
 @pytest.mark.filterwarnings("ignore")
 def test_tags_tell_the_truth(method, problem):
+    if method.needs is not None:
+        pytest.importorskip(method.needs, reason=f"{method.name} needs {method.needs}")
     model = fitted(method, problem)
     assert hasattr(model, "confidences_") == method.confidences
     if method.random:
@@ -108,7 +110,7 @@ def test_spellings(name):
 def test_an_unknown_name_suggests_a_near_one():
     with pytest.raises(ValueError, match="there is no method 'pml-mi'; did you mean 'pml-ni'"):
         get_method("pml-mi")
-    with pytest.raises(ValueError, match="the methods are pml-ma, candidate-likelihood, pml-plr"):
+    with pytest.raises(ValueError, match="the methods are pml-ma, candidate-likelihood, deep-candidate-likelihood, pml-plr"):
         get_method("gradient descent")
 
 

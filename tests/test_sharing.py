@@ -141,7 +141,7 @@ def test_threads_do_not_share(X):
         assert work.computed == 0
 
 
-@pytest.mark.parametrize("name", list_methods())
+@pytest.mark.parametrize("name", list_methods(needs=None))
 def test_every_method_gives_the_same_scores_with_and_without(name, partial_problem):
     X, candidates, _ = partial_problem
     model = get_method(name)()

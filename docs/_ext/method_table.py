@@ -24,7 +24,7 @@ def yes(flag: bool) -> str:
 
 def cells(method: Method) -> dict[str, str]:
     module, name = method.import_path.split(":")
-    public = "skpml" if name == "PMLMA" else ".".join(module.split(".")[:2])
+    public = "skpml" if name in ("PMLMA", "CandidateLikelihood") else ".".join(module.split(".")[:2])
     return {
         "name": f":class:`{method.name} <{public}.{name}>`",
         "year": "–" if method.year is None else str(method.year),

@@ -33,8 +33,6 @@ __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save
 
 MODEL_TYPES = (
     *sorted({get_method(name).import_path.replace(":", ".") for name in list_methods()}),
-    "skpml.candidate_likelihood.estimator.CandidateLikelihood",
-    "skpml.deep.estimator.DeepCandidateLikelihood",
     "skpml.reference.oracle.Oracle",
 )
 # Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse

@@ -55,6 +55,8 @@ class Method:
     source : {"release", "paper", "abstract"} or None
         What the implementation follows: formulas of the authors' own release, those of the paper, or a reconstruction
         from the abstract. None for textbook learners and for what is not from print.
+    needs : str or None
+        Extra of the package that has to be installed for it, such as "torch".
     year : int or None
     reference : str
         Where it was published.
@@ -70,6 +72,7 @@ class Method:
     nonlinear: bool
     random: bool
     source: Basis | None = None
+    needs: str | None = None
     year: int | None = None
     reference: str = ""
     import_path: str = field(repr=False)
@@ -88,7 +91,7 @@ class Method:
         return self.estimator_class(**{**self.parameters, **parameters})
 
 
-TAGS = ("kind", "inductive", "confidences", "dense", "nonlinear", "random", "source", "year")
+TAGS = ("kind", "inductive", "confidences", "dense", "nonlinear", "random", "source", "needs", "year")
 
 _METHODS = (
     Method(
@@ -114,6 +117,17 @@ _METHODS = (
         nonlinear=True,
         random=True,
         import_path="skpml.candidate_likelihood.estimator:CandidateLikelihood",
+    ),
+    Method(
+        name="deep-candidate-likelihood",
+        title="Deep candidate likelihood",
+        kind="own",
+        summary="the same with networks that learn their features, for raw images and signals",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        needs="torch",
+        import_path="skpml.deep.estimator:DeepCandidateLikelihood",
     ),
     Method(
         name="pml-plr",

@@ -56,6 +56,8 @@ def test_parameters_of_a_method(refused: Callable[..., str], photos: Path) -> No
 
 @pytest.mark.parametrize("name", list_methods())
 def test_fit_save_and_predict(run: Run, photos: Path, folder: Path, name: str) -> None:
+    if get_method(name).needs is not None:
+        pytest.importorskip(get_method(name).needs, reason=f"{name} needs {get_method(name).needs}")
     done = run("fit", photos, *PHOTO_OPTIONS, "--method", name, "-o", "a.skpml")
     assert done.exit_code == 0, done.output
     assert get_method(name).title in done.stdout

@@ -40,7 +40,7 @@ _MOST_ANCHORS = 700
 class DeepCandidateLikelihood(BasePMLClassifier):
     """A probability for every candidate, from networks that learn their features on the candidate likelihood.
 
-    The model of :class:`~skpml.candidate_likelihood.CandidateLikelihood`: every true label is a candidate; a false one
+    The model of :class:`~skpml.CandidateLikelihood`: every true label is a candidate; a false one
     becomes a candidate with probability ρ. With η the probability that a label is true,
 
         P(candidate) = η + (1 − η) ρ        P(true | candidate) = η / (η + (1 − η) ρ).
@@ -73,7 +73,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         Networks that are averaged.
     noise_rate : float, array of shape (c,) or "auto", default="auto"
         ρ, between 0 and 1. The likelihood does not know it. "auto" takes the lower quartile over rows of the chance to be
-        a candidate: by ridge regression without the row, as :class:`~skpml.candidate_likelihood.CandidateLikelihood`
+        a candidate: by ridge regression without the row, as :class:`~skpml.CandidateLikelihood`
         does, or by one more network on rows held out, whichever predicts candidates better.
     at_least_one : bool or "auto", default="auto"
         Whether every row with candidates has a true label. "auto" trains the first network both ways, and asks how well
