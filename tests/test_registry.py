@@ -110,7 +110,9 @@ def test_spellings(name):
 def test_an_unknown_name_suggests_a_near_one():
     with pytest.raises(ValueError, match="there is no method 'pml-mi'; did you mean 'pml-ni'"):
         get_method("pml-mi")
-    with pytest.raises(ValueError, match="the methods are pml-ma, candidate-likelihood, deep-candidate-likelihood, pml-plr"):
+    with pytest.raises(
+        ValueError, match="the methods are pml-ma, candidate-likelihood, deep-candidate-likelihood, pml-plr"
+    ):
         get_method("gradient descent")
 
 
