@@ -39,7 +39,7 @@ _BYTES_A_CELL = 40
 # Steps of R are multiplied in single precision where the stopping rule is coarser than this.
 _COARSE_TOLERANCE = 1e-5
 # Fewer points than these are multiplied with zeros and all: picking out the rows of each label costs more.
-_MANY_POINTS = 8
+_MANY_POINTS = 4
 # Iterations that a point is expected to take, for the choice between two ways to multiply.
 _USUAL_ITERATIONS = 20
 
