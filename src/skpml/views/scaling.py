@@ -37,6 +37,8 @@ class ViewScaler(RangeScaler):
     ----------
     weights_ : dict of view name to float
         At least 0, with the sum 1. A view in which all rows are alike has 0.
+    kept_ : ndarray of int
+        Columns of views that have a weight: what ``transform`` returns, so that other views leave no trace.
     scale_, offset_ : ndarray of shape (n_features,)
         The map is ``x * scale_ + offset_``.
     """
@@ -60,18 +62,25 @@ class ViewScaler(RangeScaler):
         given = given_weights(self.weights, names)
         if len(names) == 1:
             self.weights_ = {names[0]: 1.0}
+            self.kept_ = np.arange(len(self.scale_))
             return self
         scaled = super().transform(X)
         views = [scaled[:, columns[name]] for name in names]
         spread = spreads(views)
         weights = _learnt(views, y) if given is None else _of_those_that_vary(given, spread)
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
+        self.kept_ = np.sort(np.concatenate([columns[name] for name in names if self.weights_[name] > 0]))
         total = float(spread[weights > 0].sum())
         for name, weight, size in zip(names, weights, spread, strict=True):
             factor = (weight * total / size) ** 0.5 if size > 0 else 0.0
             self.scale_[columns[name]] *= factor
             self.offset_[columns[name]] *= factor
         return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        scaled = super().transform(X)
+        # Laid out by rows, as without the other views: sums over columns round alike.
+        return scaled if len(self.kept_) == scaled.shape[1] else np.take(scaled, self.kept_, axis=1)
 
 
 def _learnt(views: Sequence[NDArray[Any]], y: Any) -> NDArray[np.float64]:
