@@ -102,6 +102,7 @@ def test_everything_can_be_fixed_and_is_obeyed():
     assert model.selection_ == {
         "members": [{"family": "logistic", "one_true": False, "width": 1.0, "gamma": 0.1, "noise": 1.0}],
         "tried": [],
+        "calibration": (1.0, 0.0),
     }
     assert_allclose(model.noise_rate_, 0.2)
     assert (np.diff(model.history_["objective"])[-5:] > -1e-3).all()
@@ -194,3 +195,38 @@ def test_another_library_underneath_gives_the_same():
     assert_allclose(other.confidences_, plain.confidences_, atol=1e-8)
     searched = CandidateLikelihood(device="cpu", random_state=0, empty_rows="ignore").fit(X, candidates)
     assert type(searched.noise_rate_) is type(searched.coef_[0]) is np.ndarray
+
+
+def test_a_selection_is_fitted_again_without_a_search(fitted):
+    model, X, _, candidates, _ = fitted
+    again = CandidateLikelihood(selection=model.selection_, random_state=0, empty_rows="ignore").fit(
+        X, candidates
+    )
+    assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
+    assert_allclose(again.confidences_, model.confidences_, rtol=1e-10)
+    assert again.selection_["members"] == model.selection_["members"]
+    assert again.selection_["tried"] == []
+    half = CandidateLikelihood(selection=model.selection_, random_state=0, empty_rows="ignore")
+    half.fit(X[::2], candidates[::2])
+    assert half.calibration_ == model.calibration_
+    assert average_precision(candidates, half.predict_proba(X)) > 0.7
+
+
+@pytest.mark.parametrize(
+    "selection",
+    ["best", None, {}, {"members": []}, {"members": [{"family": "logistic"}], "calibration": (1, 0)}, 3],
+)
+def test_what_is_no_selection_is_refused(selection, fitted):
+    _, X, _, candidates, _ = fitted
+    with pytest.raises(ValueError, match='selection must be "auto" or the selection_ of an earlier fit'):
+        CandidateLikelihood(selection=selection, empty_rows="ignore").fit(X, candidates)
+
+
+def test_a_selection_with_kernel_widths_needs_a_kernel(fitted):
+    model, X, _, candidates, _ = fitted
+    members = [{**model.selection_["members"][0], "width": 0.5}]
+    selection = {**model.selection_, "members": members}
+    with pytest.raises(
+        ValueError, match=r"selection has the kernel width 0\.5, but feature_map='linear' has none"
+    ):
+        CandidateLikelihood(selection=selection, feature_map="linear", empty_rows="ignore").fit(X, candidates)

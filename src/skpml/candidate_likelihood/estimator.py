@@ -17,7 +17,14 @@ from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood.calibration import calibrated, calibration
 from skpml.candidate_likelihood.nesting import keep_order, nested_labels
 from skpml.candidate_likelihood.noise_model import given_one, posterior
-from skpml.candidate_likelihood.search import FAMILIES, Evidence, Judge, coarse_settings, search
+from skpml.candidate_likelihood.search import (
+    FAMILIES,
+    Evidence,
+    Judge,
+    coarse_settings,
+    earlier_choice,
+    search,
+)
 from skpml.candidate_likelihood.settings import (
     Fit,
     Setting,
@@ -68,6 +75,9 @@ class CandidateLikelihood(BasePMLClassifier):
         Whether every row with candidates has a true label.
     kernel_width : float or "auto", default="auto"
         Width of the Gaussian features, relative to that of :class:`~skpml.features.RBFAnchors`.
+    selection : dict or "auto", default="auto"
+        The ``selection_`` of an earlier fit, to fit the same settings to other rows without a search; family, gamma,
+        at_least_one, kernel_width and n_members are not looked at then.
     n_members : int, default=10
         Most settings that are averaged.
     n_folds : int, default=3
@@ -106,7 +116,7 @@ class CandidateLikelihood(BasePMLClassifier):
     selection_ : dict
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
         (mean average precision of rows left out, the candidates taken for the truth) and ``"distance"`` (by how many
-        standard errors it falls short of the best). Empty where everything was fixed.
+        standard errors it falls short of the best), empty where everything was fixed; ``"calibration"``.
     calibration_ : tuple of float
         Slope and shift of the map from the mean of the members to the probability, on logits.
     nested_labels_ : list of pairs of int
@@ -156,6 +166,7 @@ class CandidateLikelihood(BasePMLClassifier):
         noise_rate: Any = "auto",
         at_least_one: bool | str = "auto",
         kernel_width: float | str = "auto",
+        selection: dict[str, Any] | str = "auto",
         n_members: int = 10,
         n_folds: int = 3,
         feature_map: Any = "rbf",
@@ -176,6 +187,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self.noise_rate = noise_rate
         self.at_least_one = at_least_one
         self.kernel_width = kernel_width
+        self.selection = selection
         self.n_members = n_members
         self.n_folds = n_folds
         self.feature_map = feature_map
@@ -246,7 +258,7 @@ class CandidateLikelihood(BasePMLClassifier):
                 raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
             return {1.0: only}, {1.0: values}
         maps, mapped, anchors = {}, {}, None
-        for width in _WIDTHS if self.kernel_width == "auto" else (float(self.kernel_width),):
+        for width in self._widths():
             maps[width] = RBFAnchors(
                 n_anchors=self.n_anchors, anchors=anchors, width=width, random_state=random
             )
@@ -255,10 +267,26 @@ class CandidateLikelihood(BasePMLClassifier):
             anchors = maps[width].anchors_
         return maps, mapped
 
+    def _widths(self) -> tuple[float, ...]:
+        """Kernel widths in question."""
+        known = earlier_choice(self.selection)
+        if known is not None:
+            return tuple(dict.fromkeys(member.width for member in known[0]))
+        return _WIDTHS if self.kernel_width == "auto" else (float(self.kernel_width),)
+
     def _choose(
         self, widths: tuple[float, ...], rates: NDArray[Any] | None, make_judge: Callable[[], Judge]
     ) -> list[Setting]:
         """The settings to average, best first; sets ``selection_`` and ``calibration_``."""
+        known = earlier_choice(self.selection)
+        if known is not None:
+            members, self.calibration_ = known
+            if strange := {member.width for member in members} - set(widths):
+                raise ValueError(
+                    f"selection has the kernel width {min(strange)}, but feature_map={self.feature_map!r} has none."
+                )
+            self._keep_selection(members)
+            return members
         free_gamma, free_noise = self.gamma == "auto", rates is None
         families = FAMILIES if self.family == "auto" else (self.family,)
         one_true = (False, True) if self.at_least_one == "auto" else (bool(self.at_least_one),)
@@ -270,20 +298,24 @@ class CandidateLikelihood(BasePMLClassifier):
                 families=(family,), one_true=one_true, widths=widths, gammas=gammas, noises=noises
             )
         if len(coarse) == 1:
-            self.selection_: dict[str, Any] = {"members": [asdict(coarse[0])], "tried": []}
             self.calibration_ = (1.0, 0.0)
+            self._keep_selection(coarse)
             return coarse
         judge = make_judge()
         evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
         members = evidence.best(self.n_members)
         left_out, candidates = map(to_numpy, judge.left_out(members))
-        known = judge.anchor() if rates is None else rates
-        self.calibration_ = calibration(left_out.astype(np.float64), known, candidates)
+        noise = judge.anchor() if rates is None else rates
+        self.calibration_ = calibration(left_out.astype(np.float64), noise, candidates)
+        self._keep_selection(members, evidence)
+        return members
+
+    def _keep_selection(self, members: list[Setting], evidence: Evidence | None = None) -> None:
         self.selection_ = {
             "members": [asdict(member) for member in members],
-            "tried": _as_table(evidence),
+            "tried": [] if evidence is None else _as_table(evidence),
+            "calibration": self.calibration_,
         }
-        return members
 
     def _judge(
         self,

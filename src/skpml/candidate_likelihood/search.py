@@ -43,6 +43,24 @@ class Evidence:
         return [self.settings[place] for place in order[:count] if self.distance[place] <= within]
 
 
+def earlier_choice(selection: Any) -> tuple[list[Setting], tuple[float, float]] | None:
+    """Members and calibration of the ``selection_`` of an earlier fit; None where everything is to be chosen."""
+    if isinstance(selection, str) and selection == "auto":
+        return None
+    try:
+        members = [Setting(**member) for member in selection["members"]]
+        slope, shift = map(float, selection["calibration"])
+        sound = all(
+            member.family in FAMILIES and min(member.width, member.gamma, member.noise) > 0
+            for member in members
+        )
+    except (TypeError, KeyError, ValueError):
+        members, sound = [], False
+    if not (members and sound):
+        raise ValueError(f'selection must be "auto" or the selection_ of an earlier fit, got {selection!r}.')
+    return members, (slope, shift)
+
+
 def coarse_settings(
     *,
     families: Sequence[str],
