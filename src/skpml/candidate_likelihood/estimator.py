@@ -311,7 +311,7 @@ class CandidateLikelihood(BasePMLClassifier):
         return members
 
     def _keep_selection(self, members: list[Setting], evidence: Evidence | None = None) -> None:
-        self.selection_ = {
+        self.selection_: dict[str, Any] = {
             "members": [asdict(member) for member in members],
             "tried": [] if evidence is None else _as_table(evidence),
             "calibration": self.calibration_,
