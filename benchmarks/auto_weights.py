@@ -27,8 +27,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from candidate_likelihood import HINDSIGHT, QUIET, in_hindsight
-from skpml import PMLMA
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import PMLMA, CandidateLikelihood
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.published import published_results

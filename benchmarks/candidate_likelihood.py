@@ -24,7 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.model_selection import KFold
 
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import CandidateLikelihood
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.metrics import METRICS, average_precision, evaluate

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import KFold
 
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import CandidateLikelihood
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.writing import replacing

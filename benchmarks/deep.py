@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import CandidateLikelihood
 from skpml.datasets import load_dataset
 from skpml.deep import DeepCandidateLikelihood
 from skpml.metrics import average_precision, hamming_loss

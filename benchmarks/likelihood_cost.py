@@ -18,8 +18,7 @@ from statistics import median
 import numpy as np
 from sklearn.model_selection import KFold
 
-from skpml import PMLMA
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import PMLMA, CandidateLikelihood
 from skpml.candidate_likelihood.search import Judge, coarse_settings
 from skpml.datasets import load_dataset
 from skpml.writing import replacing

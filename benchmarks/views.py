@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import KFold
 
-from skpml import PMLMA
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import PMLMA, CandidateLikelihood
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.graph import neighbour_similarity

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from torch import nn
 
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import CandidateLikelihood
 from skpml.deep import DeepCandidateLikelihood
 from skpml.metrics import average_precision
 from skpml.noise import flip

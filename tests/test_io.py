@@ -24,9 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skpml
-from skpml import PMLMA
+from skpml import PMLMA, CandidateLikelihood
 from skpml.base import BasePMLClassifier
-from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.graph import neighbour_similarity
 from skpml.io import MODEL_TYPES, ModelFileError, _digest, load_model, read_model_info, save_model
 from skpml.noise import top_up

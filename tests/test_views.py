@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skpml import PMLMA
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import PMLMA, CandidateLikelihood
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.metrics import average_precision

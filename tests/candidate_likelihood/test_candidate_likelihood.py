@@ -11,8 +11,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import CandidateLikelihood
 from skpml.candidate_likelihood import estimator as estimator_module
+from skpml.candidate_likelihood.confidences import level_curve, on_curve
+from skpml.candidate_likelihood.noise_model import posterior
 from skpml.metrics import average_precision, hamming_loss
 
 FIXED = {
@@ -103,6 +105,7 @@ def test_everything_can_be_fixed_and_is_obeyed():
         "members": [{"family": "logistic", "one_true": False, "width": 1.0, "gamma": 0.1, "noise": 1.0}],
         "tried": [],
         "calibration": (1.0, 0.0),
+        "level": (1.0, 0.0),
     }
     assert_allclose(model.noise_rate_, 0.2)
     assert (np.diff(model.history_["objective"])[-5:] > -1e-3).all()
@@ -230,3 +233,65 @@ def test_a_selection_with_kernel_widths_needs_a_kernel(fitted):
         ValueError, match=r"selection has the kernel width 0\.5, but feature_map='linear' has none"
     ):
         CandidateLikelihood(selection=selection, feature_map="linear", empty_rows="ignore").fit(X, candidates)
+
+
+def test_given_rates_are_not_changed_by_a_selection(fitted):
+    model, X, _, candidates, _ = fitted
+    again = CandidateLikelihood(
+        selection=model.selection_, noise_rate=0.3, random_state=0, empty_rows="ignore"
+    ).fit(X, candidates)
+    assert_allclose(again._member_rates, 0.3)
+
+
+def test_too_few_rows_to_choose_by():
+    X, _, candidates, _ = blobs(n=5)
+    settings = {"empty_rows": "ignore", "empty_labels": "ignore"}
+    with pytest.raises(ValueError, match="X has 5 rows, too few to choose by n_folds=3"):
+        CandidateLikelihood(**settings).fit(X, candidates)
+    assert CandidateLikelihood(**FIXED, **settings).fit(X, candidates).predict_proba(X).shape == (5, 5)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"gamma": np.array([1.0, 2.0])}, {"at_least_one": np.array([True])}, {"gamma": "best"}]
+)
+def test_arrays_and_words_in_the_place_of_numbers_are_named(wrong, fitted):
+    _, X, _, candidates, _ = fitted
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+        CandidateLikelihood(**wrong, empty_rows="ignore").fit(X, candidates)
+
+
+def test_training_rows_do_not_confirm_themselves():
+    """With features that help to learn candidates by heart, a fit expects what it has seen; confidences must not."""
+    surplus = []
+    for seed in range(4):
+        X, truth, candidates, _ = blobs(n=250, seed=seed)
+        X = np.hstack([X, np.random.default_rng(seed).normal(size=(250, 12))])
+        model = CandidateLikelihood(
+            family="logistic", gamma=0.01, noise_rate=0.3, random_state=0, empty_rows="ignore"
+        ).fit(X, candidates)
+        told = candidates > 0
+        naive = posterior(model.predict_proba(X), model.noise_rate_, candidates)
+        surplus.append([each[told].mean() - truth[told].mean() for each in (model.confidences_, naive)])
+    confidences, naive = np.mean(surplus, axis=0)
+    assert naive > 0.04
+    assert abs(confidences) < 0.025
+
+
+class TestLevel:
+    def test_what_is_on_a_curve_is_found_there(self):
+        p = np.linspace(0.01, 0.99, 50)
+        t = np.log(p / (1 - p))
+        assert_allclose(level_curve(p, 1 / (1 + np.exp(-(0.4 * t - 1)))), (0.4, -1.0), atol=1e-4)
+        assert_allclose(level_curve(p, p), (1.0, 0.0), atol=1e-4)
+
+    def test_sums_agree_and_order_stays(self):
+        rng = np.random.default_rng(0)
+        p, reference = rng.random(300), rng.random(300)
+        bent = on_curve(p, level_curve(p, reference), np.ones(300, dtype=bool))
+        assert_allclose(bent.sum(), reference.sum(), rtol=1e-4)
+        assert (np.diff(bent[np.argsort(p)]) >= 0).all()
+
+    def test_nothing_outside_the_candidates(self):
+        candidate = np.array([True, False])
+        assert_allclose(on_curve(np.array([0.5, 0.5]), (1.0, 0.0), candidate), [0.5, 0.0])
+        assert level_curve(np.empty(0), np.empty(0)) == (1.0, 0.0)

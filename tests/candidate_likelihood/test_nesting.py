@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_array_equal
 
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml import CandidateLikelihood
 from skpml.candidate_likelihood.nesting import keep_order, nested_labels
 
 
@@ -41,8 +41,18 @@ def test_nesting_by_chance_is_left_out():
     Y[:, 0] = 0
     Y[np.flatnonzero(Y[:, 1])[:3], 0] = 1
     assert nested_labels(Y) == []
-    Y[np.flatnonzero(Y[:, 1])[:30], 0] = 1
+    Y[np.flatnonzero(Y[:, 1])[:70], 0] = 1
     assert nested_labels(Y) == [(0, 1)]
+
+
+def test_labels_that_mostly_go_together_are_hardly_ever_nested():
+    found = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        outer = rng.random(300) < 0.5
+        inner = outer & (rng.random(300) < 0.4) | (rng.random(300) < 0.02)
+        found += bool(nested_labels(np.column_stack([inner, outer]).astype(float)))
+    assert found <= 8
 
 
 def test_independent_labels_are_hardly_ever_nested():
@@ -82,3 +92,4 @@ def test_an_estimator_never_puts_a_label_above_one_that_it_implies():
     assert (model.confidences_[both, 0] <= model.confidences_[both, 3]).all()
     # With rates of their own, labels have no order.
     assert CandidateLikelihood(noise_rate=[0.1, 0.1, 0.3, 0.2], **settings).fit(X, Y).nested_labels_ == []
+    assert CandidateLikelihood(keep_nested_order=False, **settings).fit(X, Y).nested_labels_ == []

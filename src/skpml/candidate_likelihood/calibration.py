@@ -20,7 +20,7 @@ from skpml.candidate_likelihood.noise_model import log_likelihood, posterior
 _CERTAIN = 1e-12
 # Weight of the pull towards the identity, in rows: a few rows must not turn the map around.
 _PRIOR = 1.0
-_SLOPES, _SHIFTS = (0.1, 10.0), (-10.0, 10.0)
+_SLOPES, _SHIFTS = (0.01, 10.0), (-10.0, 10.0)
 
 
 def calibrated(p: NDArray[Any], slope: float, shift: float) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood.calibration import calibrated, calibration
+from skpml.candidate_likelihood.confidences import Curve, level_curve, on_curve
 from skpml.candidate_likelihood.nesting import keep_order, nested_labels
-from skpml.candidate_likelihood.noise_model import given_one, posterior
+from skpml.candidate_likelihood.noise_model import posterior
 from skpml.candidate_likelihood.search import (
     FAMILIES,
     Evidence,
@@ -77,7 +78,10 @@ class CandidateLikelihood(BasePMLClassifier):
         Width of the Gaussian features, relative to that of :class:`~skpml.features.RBFAnchors`.
     selection : dict or "auto", default="auto"
         The ``selection_`` of an earlier fit, to fit the same settings to other rows without a search; family, gamma,
-        at_least_one, kernel_width and n_members are not looked at then.
+        at_least_one, kernel_width and n_members are not looked at then, and where `noise_rate` is given, the noise is
+        that.
+    keep_nested_order : bool, default=True
+        Whether a label that never comes without another is kept below it in probability, see ``nested_labels_``.
     n_members : int, default=10
         Most settings that are averaged.
     n_folds : int, default=3
@@ -116,7 +120,8 @@ class CandidateLikelihood(BasePMLClassifier):
     selection_ : dict
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
         (mean average precision of rows left out, the candidates taken for the truth) and ``"distance"`` (by how many
-        standard errors it falls short of the best), empty where everything was fixed; ``"calibration"``.
+        standard errors it falls short of the best), empty where everything was fixed; ``"calibration"``, and
+        ``"level"``, the map of confidences of training rows to what they are when left out.
     calibration_ : tuple of float
         Slope and shift of the map from the mean of the members to the probability, on logits.
     nested_labels_ : list of pairs of int
@@ -131,6 +136,7 @@ class CandidateLikelihood(BasePMLClassifier):
         The course of the best member's fit: its penalised log-likelihood, or the largest change of a probability.
     n_iter_ : int
     converged_ : bool
+        Of all members.
     view_weights_ : dict of name to float
         Share of each view, with the sum 1; one matrix is "view 0".
     scaler_ : fitted transformer
@@ -167,6 +173,7 @@ class CandidateLikelihood(BasePMLClassifier):
         at_least_one: bool | str = "auto",
         kernel_width: float | str = "auto",
         selection: dict[str, Any] | str = "auto",
+        keep_nested_order: bool = True,
         n_members: int = 10,
         n_folds: int = 3,
         feature_map: Any = "rbf",
@@ -188,6 +195,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self.at_least_one = at_least_one
         self.kernel_width = kernel_width
         self.selection = selection
+        self.keep_nested_order = keep_nested_order
         self.n_members = n_members
         self.n_folds = n_folds
         self.feature_map = feature_map
@@ -214,8 +222,9 @@ class CandidateLikelihood(BasePMLClassifier):
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random)
-        members = self._choose(
-            tuple(mapped), rates, partial(self._judge, mapped, labels, scaled, rates, random)
+        search_rows, folds = self._search_rows(np.column_stack([scaled, labels]), random)
+        members, left_out = self._choose(
+            len(Y), tuple(mapped), rates, partial(self._judge, mapped, labels, search_rows, folds, rates)
         )
         widths = [width for width in maps if any(member.width == width for member in members)]
         self.feature_maps_ = [maps[width] for width in widths]
@@ -237,15 +246,27 @@ class CandidateLikelihood(BasePMLClassifier):
         # Between labels of different noise, the rows say nothing of an order.
         self.nested_labels_ = [
             (inner, outer)
-            for inner, outer in nested_labels(labels)
+            for inner, outer in (nested_labels(labels) if self.keep_nested_order else [])
             if self.noise_rate_[inner] == self.noise_rate_[outer]
         ]
         eta = keep_order(calibrated(np.mean(rows, axis=0), *self.calibration_), self.nested_labels_)
-        believed = posterior(eta, self.noise_rate_, labels)
-        if np.mean([member.one_true for member in members]) > 0.5:
-            believed = given_one(believed, np.any(labels > 0, axis=1, keepdims=True))
-        self.confidences_ = believed.astype(X.dtype)
+        self.confidences_ = self._believed(eta, labels, search_rows, left_out).astype(X.dtype)
         return eta.astype(X.dtype)
+
+    def _believed(
+        self,
+        eta: NDArray[Any],
+        Y: NDArray[Any],
+        rows: NDArray[np.intp],
+        left_out: NDArray[Any] | None,
+    ) -> NDArray[Any]:
+        """Confidences, at the level of the rows that a search has left out; sets the curve to it in ``selection_``."""
+        confidences = posterior(eta, self.noise_rate_, Y)
+        if left_out is not None:
+            candidate = Y[rows] > 0
+            reference = posterior(left_out, self.noise_rate_, Y[rows])
+            self.selection_["level"] = level_curve(confidences[rows][candidate], reference[candidate])
+        return keep_order(on_curve(confidences, self.selection_["level"], Y > 0), self.nested_labels_)
 
     def _map(
         self, scaled: NDArray[Any], random: np.random.RandomState
@@ -275,18 +296,27 @@ class CandidateLikelihood(BasePMLClassifier):
         return _WIDTHS if self.kernel_width == "auto" else (float(self.kernel_width),)
 
     def _choose(
-        self, widths: tuple[float, ...], rates: NDArray[Any] | None, make_judge: Callable[[], Judge]
-    ) -> list[Setting]:
-        """The settings to average, best first; sets ``selection_`` and ``calibration_``."""
+        self,
+        n_rows: int,
+        widths: tuple[float, ...],
+        rates: NDArray[Any] | None,
+        make_judge: Callable[[], Judge],
+    ) -> tuple[list[Setting], NDArray[Any] | None]:
+        """The settings to average, best first; sets ``selection_`` and ``calibration_``.
+
+        And the probabilities of the rows of the search, each left out, where there was one.
+        """
         known = earlier_choice(self.selection)
         if known is not None:
-            members, self.calibration_ = known
+            members, self.calibration_, level = known
+            if rates is not None:
+                members = list(dict.fromkeys(replace(member, noise=1.0) for member in members))
             if strange := {member.width for member in members} - set(widths):
                 raise ValueError(
                     f"selection has the kernel width {min(strange)}, but feature_map={self.feature_map!r} has none."
                 )
-            self._keep_selection(members)
-            return members
+            self._keep_selection(members, level=level)
+            return members, None
         free_gamma, free_noise = self.gamma == "auto", rates is None
         families = FAMILIES if self.family == "auto" else (self.family,)
         one_true = (False, True) if self.at_least_one == "auto" else (bool(self.at_least_one),)
@@ -300,7 +330,12 @@ class CandidateLikelihood(BasePMLClassifier):
         if len(coarse) == 1:
             self.calibration_ = (1.0, 0.0)
             self._keep_selection(coarse)
-            return coarse
+            return coarse, None
+        if n_rows < 2 * self.n_folds:
+            raise ValueError(
+                f"X has {n_rows} rows, too few to choose by n_folds={self.n_folds} folds of at least two rows; "
+                "fix family, gamma, at_least_one, kernel_width and noise_rate, and nothing has to be chosen."
+            )
         judge = make_judge()
         evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
         members = evidence.best(self.n_members)
@@ -308,29 +343,35 @@ class CandidateLikelihood(BasePMLClassifier):
         noise = judge.anchor() if rates is None else rates
         self.calibration_ = calibration(left_out.astype(np.float64), noise, candidates)
         self._keep_selection(members, evidence)
-        return members
+        return members, calibrated(left_out, *self.calibration_)
 
-    def _keep_selection(self, members: list[Setting], evidence: Evidence | None = None) -> None:
+    def _keep_selection(
+        self, members: list[Setting], evidence: Evidence | None = None, level: Curve = (1.0, 0.0)
+    ) -> None:
         self.selection_: dict[str, Any] = {
             "members": [asdict(member) for member in members],
             "tried": [] if evidence is None else _as_table(evidence),
             "calibration": self.calibration_,
+            "level": level,
         }
+
+    def _search_rows(
+        self, content: NDArray[Any], random: np.random.RandomState
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows that a search looks at, and the inner fold of each."""
+        # In the order of content: where a row stands must not decide which fold it is in.
+        rows = row_order(content)
+        rows = rows[np.sort(random.permutation(len(content))[:_SEARCH_ROWS])]
+        return rows, random.permutation(len(rows)) % min(self.n_folds, len(rows))
 
     def _judge(
         self,
         mapped: dict[float, NDArray[Any]],
         labels: NDArray[Any],
-        scaled: NDArray[Any],
+        rows: NDArray[np.intp],
+        folds: NDArray[np.intp],
         rates: NDArray[Any] | None,
-        random: np.random.RandomState,
     ) -> Judge:
-        n = labels.shape[0]
-        # In the order of content: where a row stands must not decide which fold it is in.
-        rows = row_order(np.column_stack([scaled, labels]))
-        rows = rows[np.sort(random.permutation(n)[:_SEARCH_ROWS])]
-        folds = np.empty(n, dtype=np.intp)
-        folds[rows] = random.permutation(len(rows)) % min(self.n_folds, len(rows))
         few = {}
         for width, values in mapped.items():
             # Anchors stand for each other, features do not.
@@ -339,7 +380,7 @@ class CandidateLikelihood(BasePMLClassifier):
         return Judge(
             few,
             self._array(labels[rows]),
-            self._array(folds[rows]),
+            self._array(folds),
             keep=self.n_members,
             rates=None if rates is None else self._array(rates),
             batch=self.batch,
@@ -376,8 +417,8 @@ class CandidateLikelihood(BasePMLClassifier):
             self._member_maps.append(widths.index(member.width))
             self._member_links.append((member.family, bool(member.one_true)))
         self.intercept_, self._member_rates = np.array(intercepts), np.array(rates)
-        best = fits[members[0]][0]
-        self._record({"objective": best.history}, converged=best.converged)
+        converged = all(fits[member][0].converged for member in members)
+        self._record({"objective": fits[members[0]][0].history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
@@ -418,9 +459,9 @@ class CandidateLikelihood(BasePMLClassifier):
         for name in ("gamma", "kernel_width"):
             value = getattr(self, name)
             number = isinstance(value, Real) and not isinstance(value, bool)
-            if value != "auto" and not (number and 0 < value < np.inf):
+            if not (_is_auto(value) or (number and 0 < value < np.inf)):
                 raise ValueError(f'{name} must be "auto" or a number above 0, got {value!r}.')
-        if self.at_least_one not in (True, False, "auto"):
+        if not (isinstance(self.at_least_one, bool | np.bool_) or _is_auto(self.at_least_one)):
             raise ValueError(f'at_least_one must be True, False or "auto", got {self.at_least_one!r}.')
         if self.device is not None:
             check_device(self.device)
@@ -431,3 +472,7 @@ class CandidateLikelihood(BasePMLClassifier):
 def _as_table(evidence: Evidence) -> list[dict[str, Any]]:
     columns = zip(evidence.settings, evidence.precision, evidence.distance, strict=True)
     return [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

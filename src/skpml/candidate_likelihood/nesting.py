@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 # Chance that any two labels out of all look nested though they are independent.
 _BY_CHANCE = 0.01
+# With as many rows and no exception, exceptions are rarer than one in twenty (at 95 %).
+_FEWEST_ROWS = 60
 # The inner label stays below by at least this share, also in single precision.
 _BELOW = 1 - 1e-6
 
@@ -23,7 +25,8 @@ def nested_labels(Y: NDArray[Any]) -> list[tuple[int, int]]:
     """Pairs (a, b): label a is never a candidate without label b, and more rarely than it.
 
     Pairs that few rows make up by chance are left out: among independent labels, as many rows with a would all have b
-    with probability ``rate_b ** n_a``. Outer labels come first, so that a chain is put right in one pass.
+    with probability ``rate_b ** n_a``; and labels that go together, but not always, show an exception among enough rows.
+    Outer labels come first, so that a chain is put right in one pass.
     """
     candidates = Y > 0
     n, c = candidates.shape
@@ -31,7 +34,7 @@ def nested_labels(Y: NDArray[Any]) -> list[tuple[int, int]]:
     count = np.diag(together)
     log_chance = np.outer(count, np.log(np.maximum(count, 1) / n))
     inside = (together == count[:, None]) & (count[:, None] < count[None, :])
-    sure = log_chance < np.log(_BY_CHANCE / max(1, c * (c - 1)))
+    sure = (log_chance < np.log(_BY_CHANCE / max(1, c * (c - 1)))) & (count[:, None] >= _FEWEST_ROWS)
     found = [(int(a), int(b)) for a, b in np.argwhere(inside & sure)]
     return sorted(found, key=lambda pair: (-count[pair[0]], pair))
 

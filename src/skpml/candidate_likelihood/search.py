@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
+from skpml.candidate_likelihood.confidences import Curve
 from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor, pilot_covariance
 from skpml.held_out import row_precision, shortfall
 from skpml.linalg import Array, to_numpy
@@ -43,22 +44,24 @@ class Evidence:
         return [self.settings[place] for place in order[:count] if self.distance[place] <= within]
 
 
-def earlier_choice(selection: Any) -> tuple[list[Setting], tuple[float, float]] | None:
-    """Members and calibration of the ``selection_`` of an earlier fit; None where everything is to be chosen."""
+def earlier_choice(selection: Any) -> tuple[list[Setting], Curve, Curve] | None:
+    """Members, calibration and level of the ``selection_`` of an earlier fit; None where everything is to be chosen."""
     if isinstance(selection, str) and selection == "auto":
         return None
     try:
         members = [Setting(**member) for member in selection["members"]]
-        slope, shift = map(float, selection["calibration"])
+        curves = [
+            (float(slope), float(shift)) for slope, shift in (selection["calibration"], selection["level"])
+        ]
         sound = all(
-            member.family in FAMILIES and min(member.width, member.gamma, member.noise) > 0
+            member.family in FAMILIES and all(0 < value < np.inf for value in astuple(member)[2:])
             for member in members
-        )
+        ) and all(0 < slope < np.inf and np.isfinite(shift) for slope, shift in curves)
     except (TypeError, KeyError, ValueError):
-        members, sound = [], False
+        members, curves, sound = [], [], False
     if not (members and sound):
         raise ValueError(f'selection must be "auto" or the selection_ of an earlier fit, got {selection!r}.')
-    return members, (slope, shift)
+    return members, curves[0], curves[1]
 
 
 def coarse_settings(
@@ -162,11 +165,13 @@ class Judge:
         self._left_out = {setting: self._left_out[setting] for setting in best}
 
     def left_out(self, members: Sequence[Setting]) -> tuple[Array, Array]:
-        """Mean probabilities of the rows left out, by settings among the best, and the candidates of these rows."""
-        xp = array_namespace(self._Y)
+        """Mean probabilities of all rows, each left out, by settings among the best, and the candidates of the rows."""
         total = sum(self._left_out[member] for member in members)
-        Y = xp.concat([self._Y[self._folds == fold, :] for fold in range(self._n_folds)])
-        return total / len(members), Y
+        # Kept fold by fold.
+        place = np.argsort(np.argsort(to_numpy(self._folds), kind="stable"), kind="stable")
+        xp = array_namespace(self._Y)
+        rows = xp.asarray(place, device=device(self._Y))
+        return xp.take(total / len(members), rows, axis=0), self._Y
 
     def _prepare(self, width: float, fold: int) -> Any:
         if (width, fold) not in self._prepared:

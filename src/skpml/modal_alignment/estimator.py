@@ -233,7 +233,9 @@ class PMLMA(BasePMLClassifier):
         if len(self._view_columns) == 1:
             return self
         columns = {name: places.tolist() for name, places in self._view_columns.items()}
-        return PMLMA(**{**self.get_params(deep=False), "views": columns, "view_weights": self.view_weights_})
+        return type(self)(
+            **{**self.get_params(deep=False), "views": columns, "view_weights": self.view_weights_}
+        )
 
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:
