@@ -349,3 +349,11 @@ def test_a_gpu_gives_nearly_the_same():
     on_cpu, on_gpu = (quick(dropout=0.0, device=device).fit(X, candidates) for device in (None, "cuda"))
     assert_allclose(on_gpu.predict_proba(X), on_cpu.predict_proba(X), atol=1e-6)
     assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_a_model_that_came_from_another_device_says_so():
+    X, _, candidates, _ = blobs(n=40)
+    model = quick().fit(X, candidates).set_params(device="nowhere")
+    with pytest.raises(ValueError, match=r"device must be None or a device that PyTorch has here"):
+        model.predict_proba(X)
+    model.set_params(device=None).predict_proba(X)

@@ -291,6 +291,9 @@ class DeepCandidateLikelihood(BasePMLClassifier):
 
     def _scores(self, X: Any) -> NDArray[Any]:
         _require_torch()
+        if self.device is not None:
+            # A model may have moved to a machine without the device it was fitted on.
+            check_device(self.device)
         import torch
 
         from skpml.deep.network import build, load_state
