@@ -1,0 +1,195 @@
+"""The audit: how far each tag is believed, which to look at first, and how many of each label are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpml.cleaning.actions import benefit, suggest_actions
+from skpml.cleaning.counting import WrongCounts, count_wrong
+from skpml.cleaning.cross_fitting import Progress, cross_fit
+from skpml.cleaning.reasons import Reason, find_reasons
+from skpml.labels import encode_labels
+from skpml.registry import get_method
+
+# Rows from which on a fit must go without all settings and anchors, to end within minutes.
+_MANY_ROWS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A candidate that may be wrong.
+
+    Attributes
+    ----------
+    row, label : int
+    confidence : float
+        Probability that it is true.
+    action : {"keep", "drop", "ask"}
+    reason : Reason
+        ``str(reason)`` is a sentence.
+    """
+
+    row: int
+    label: int
+    confidence: float
+    action: str
+    reason: Reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What an audit has found.
+
+    Attributes
+    ----------
+    confidences : (n, c)
+        Probability of each candidate to be true, each row judged by models that did not train on it; 0 elsewhere.
+    actions : (n, c) of str
+        "keep", "drop" or "ask" for candidates, "" elsewhere.
+    doubts : list of Doubt
+        Candidates that are not simply kept, the most useful to look at first.
+    wrong : WrongCounts
+        Estimated numbers of wrong candidates by label.
+    partners : tuple of (str or None)
+        For each label the one that it is most often wrong beside.
+    noise_rate : (c,)
+    label_names : tuple of str
+    model : estimator
+        Fitted on all rows and all candidates.
+    """
+
+    confidences: NDArray[np.float64]
+    actions: NDArray[np.str_]
+    doubts: list[Doubt]
+    wrong: WrongCounts
+    partners: tuple[str | None, ...]
+    noise_rate: NDArray[np.float64]
+    label_names: tuple[str, ...]
+    model: Any
+
+    def cleaned(self) -> NDArray[np.uint8]:
+        """The candidates without those to drop; what a person is asked about stays."""
+        return ((self.actions != "") & (self.actions != "drop")).astype(np.uint8)
+
+
+def audit(
+    X: Any,
+    Y: Any,
+    *,
+    method: Any = "candidate-likelihood",
+    label_names: Sequence[str] | None = None,
+    n_folds: int = 5,
+    drop_below: float = 0.25,
+    keep_above: float = 0.75,
+    budget: int | None = None,
+    n_neighbors: int = 10,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Audit:
+    """Say of each candidate label how likely it is true, and which are worth a look.
+
+    Parameters
+    ----------
+    X : matrix of shape (n, d)
+    Y : (n, c) matrix of 0 and 1, data frame, or list of n label sets
+        The candidates.
+    method : str or estimator, default="candidate-likelihood"
+        By its name, or an unfitted estimator of this library.
+    label_names : sequence of str, optional
+        By default the names that Y brings, or "label 0" and so on.
+    n_folds : int, default=5
+        Each fold is judged by a model of the others.
+    drop_below, keep_above, budget
+        See :func:`skpml.cleaning.suggest_actions`.
+    n_neighbors : int, default=10
+        Similar rows that a reason counts.
+    random_state : int, default=0
+    progress : callable, optional
+        Called as ``progress(done, total, what)``.
+
+    Returns
+    -------
+    Audit
+    """
+    labels = encode_labels(Y)
+    candidates = labels.candidates
+    names = tuple(map(str, labels.classes)) if label_names is None else tuple(label_names)
+    if len(names) != candidates.shape[1]:
+        raise ValueError(f"label_names has {len(names)} names for {candidates.shape[1]} labels.")
+    found = cross_fit(
+        _model(method, candidates.shape[0], random_state),
+        X,
+        candidates,
+        n_folds=n_folds,
+        random_state=random_state,
+        progress=progress,
+    )
+    rows, columns = np.nonzero(candidates)
+    believed = found.confidences[rows, columns]
+    chosen = suggest_actions(believed, drop_below=drop_below, keep_above=keep_above, budget=budget)
+    actions = np.full(candidates.shape, "", dtype="<U4")
+    actions[rows, columns] = chosen
+    order = np.argsort(-benefit(believed), kind="stable")
+    order = order[chosen[order] != "keep"]
+    reasons = find_reasons(
+        X,
+        candidates,
+        rows[order],
+        columns[order],
+        probabilities=found.probabilities,
+        confidences=found.confidences,
+        label_names=names,
+        n_neighbors=n_neighbors,
+        random_state=random_state,
+    )
+    return Audit(
+        confidences=found.confidences,
+        actions=actions,
+        doubts=[
+            Doubt(
+                row=int(rows[cell]),
+                label=int(columns[cell]),
+                confidence=float(believed[cell]),
+                action=str(chosen[cell]),
+                reason=reason,
+            )
+            for cell, reason in zip(order.tolist(), reasons, strict=True)
+        ],
+        wrong=count_wrong(found.confidences, found.probabilities, found.noise_rate, candidates),
+        partners=_partners(found.confidences, candidates, names),
+        noise_rate=found.noise_rate,
+        label_names=names,
+        model=found.model,
+    )
+
+
+def _model(method: Any, n_rows: int, random_state: int) -> Any:
+    if not isinstance(method, str):
+        return method
+    quiet = {"empty_rows": "ignore", "empty_labels": "ignore"}
+    model = get_method(method)(**quiet)
+    known = model.get_params()
+    if "random_state" in known:
+        model.set_params(random_state=random_state)
+    if method == "candidate-likelihood" and n_rows > _MANY_ROWS:
+        model.set_params(n_anchors=400, n_members=3)
+    return model
+
+
+def _partners(
+    confidences: NDArray[np.float64], Y: NDArray[Any], names: tuple[str, ...]
+) -> tuple[str | None, ...]:
+    """For each label the one that is true more often than usual where it is wrong."""
+    doubt = np.where(Y > 0, 1 - confidences, 0.0)
+    beside = doubt.T @ confidences / np.maximum(doubt.sum(axis=0), 1e-12)[:, None]
+    surplus = beside - confidences.mean(axis=0)
+    np.fill_diagonal(surplus, -np.inf)
+    best = surplus.argmax(axis=1)
+    return tuple(
+        names[other] if surplus[label, other] > 0 else None for label, other in enumerate(best.tolist())
+    )

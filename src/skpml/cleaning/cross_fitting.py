@@ -1,0 +1,125 @@
+"""How far each candidate is believed by models that did not train on its row.
+
+A model that has seen a row has seen its candidates, and believes them too much. So rows are cut into folds, each is
+judged by a model of the other folds, and these judgements set the *level* of the confidences. A model of all rows still
+orders candidates well: the *order* is that of both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skpml.candidate_likelihood import CandidateLikelihood
+from skpml.candidate_likelihood.calibration import calibrated, calibration
+from skpml.candidate_likelihood.confidences import level_curve, on_curve
+from skpml.candidate_likelihood.noise_model import posterior
+from skpml.candidate_likelihood.settings import clear_negative_rate
+from skpml.held_out import InnerFolds
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+
+# Nothing is more certain than this, either way.
+_CERTAIN = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossFitted:
+    """What models say of rows that they were not fitted on, and of those that they were.
+
+    Attributes
+    ----------
+    model : estimator
+        Fitted on all rows.
+    probabilities : (n, c)
+        Of each label to be true, by a model without the row, whatever its candidates.
+    left_out : (n, c)
+        Of each candidate to be true, by a model without the row; 0 elsewhere.
+    confidences : (n, c)
+        Of each candidate to be true: the level of ``left_out``, in the order that it and the model of all rows agree on.
+    noise_rate : (c,)
+        How often a false label is a candidate.
+    folds : (n,)
+    """
+
+    model: Any
+    probabilities: Floats
+    left_out: Floats
+    confidences: Floats
+    noise_rate: Floats
+    folds: NDArray[np.intp]
+
+
+def cross_fit(
+    model: Any,
+    X: Any,
+    Y: NDArray[Any],
+    *,
+    n_folds: int = 5,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> CrossFitted:
+    """Fit a model on all rows, and again without each fold.
+
+    Parameters
+    ----------
+    model : estimator of this library
+        Not changed. The settings that :class:`~skpml.CandidateLikelihood` chooses on all rows are kept in the folds.
+    X : matrix of shape (n, d)
+    Y : (n, c) of 0 and 1
+    n_folds : int, default=5
+    random_state : int, default=0
+        Draws the folds.
+    progress : callable, optional
+        Called as ``progress(done, total, what)``.
+    """
+    cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state)
+    tell = progress if progress is not None else lambda done, total, what: None
+    tell(0, n_folds + 1, "all rows")
+    whole = clone(model).fit(X, Y)
+    inner = clone(model)
+    if isinstance(whole, CandidateLikelihood):
+        inner.set_params(selection=whole.selection_)
+    probabilities, folds = np.empty(Y.shape), np.empty(len(Y), dtype=np.intp)
+    for fold, (train, held_out) in enumerate(cut.splits):
+        tell(fold + 1, n_folds + 1, f"rows without fold {fold + 1} of {n_folds}")
+        without = clone(inner).fit(cut.rows(train), Y[train])
+        probabilities[held_out], folds[held_out] = without.predict_proba(cut.rows(held_out)), fold
+    tell(n_folds + 1, n_folds + 1, "done")
+    return _judged(whole, probabilities, Y, folds)
+
+
+def _judged(whole: Any, probabilities: Floats, Y: NDArray[Any], folds: NDArray[np.intp]) -> CrossFitted:
+    if isinstance(whole, CandidateLikelihood):
+        rates = whole.noise_rate_
+    else:
+        # Scores of other methods rank, but have no level; the candidates of rows left out give them one: first as
+        # chances to be a candidate, which tell the noise rate, then as chances to be true.
+        no_noise = np.full(Y.shape[1], _CERTAIN)
+        rates = clear_negative_rate(calibrated(probabilities, *calibration(probabilities, no_noise, Y)))
+        probabilities = calibrated(probabilities, *calibration(probabilities, rates, Y))
+    left_out = posterior(probabilities, rates, Y)
+    believed = getattr(whole, "confidences_", None)
+    confidences = left_out if believed is None else _agreed(left_out, believed, Y > 0)
+    return CrossFitted(
+        model=whole,
+        probabilities=probabilities,
+        left_out=left_out,
+        confidences=confidences,
+        noise_rate=np.asarray(rates, dtype=np.float64),
+        folds=folds,
+    )
+
+
+def _agreed(left_out: Floats, believed: NDArray[Any], candidate: NDArray[np.bool_]) -> Floats:
+    """Confidences in the order of both, with the level of the first."""
+    odds = [p / (1 - p) for p in (np.clip(each, _CERTAIN, 1 - _CERTAIN) for each in (left_out, believed))]
+    both = np.sqrt(odds[0] * odds[1])
+    both /= 1 + both
+    return on_curve(both, level_curve(both[candidate], left_out[candidate]), candidate)
