@@ -107,6 +107,8 @@ def better_or_worse(results: Results, tables: dict[str, MetricTable]) -> str:
         "|---|" + "---|" * (len(tables) + 1),
     ]
     for label in results.labels("method"):
+        if published_column(tables["average_precision"], label) is None:
+            continue
         cells = [" / ".join(map(str, counts(table, label))) for table in tables.values()]
         gains = differences(tables["average_precision"], label)
         mean = f"{sum(gains) / len(gains):+.3f}" if gains else "–"
