@@ -14,7 +14,7 @@ from skpml.cleaning.embeddings import read_embeddings
 from skpml.cleaning.parquet_tables import read_parquet_table
 from skpml.cleaning.records import Progress
 from skpml.cleaning.roles import ColumnChoice, Roles
-from skpml.cleaning.text_features import fit_text_features, text_column
+from skpml.cleaning.text_features import FewWordsError, fit_text_features, text_column
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.files import READERS, read_dataset
 from skpml.datasets.formats.label_columns import CANDIDATE_COLUMN, TRUTH_COLUMN, Flags, Tags
@@ -327,13 +327,7 @@ def _numbered(kind: str, count: int) -> tuple[str, ...]:
 def _text_transformer(
     path: Path, column: str, texts: tuple[str, ...], n_components: int, random_state: int
 ) -> Any:
-    if not any(text.strip() for text in texts):
-        raise DatasetFormatError(path, f"column {column!r} holds no text in any row")
     try:
         return fit_text_features(texts, n_components=n_components, random_state=random_state)
-    except ValueError as error:
-        if "empty vocabulary" not in str(error):
-            raise
-        raise DatasetFormatError(
-            path, f"column {column!r} holds no words of two letters or more to learn from"
-        ) from error
+    except FewWordsError as error:
+        raise DatasetFormatError(path, f"column {column!r} is nothing to learn from: {error}") from error

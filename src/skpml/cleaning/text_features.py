@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 _MOST_WORDS = 50_000
+
+
+class FewWordsError(ValueError):
+    """Texts hold too few words to tell them apart."""
 
 
 def text_column(texts: Sequence[str]) -> Any:
@@ -45,14 +49,29 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
 
     Raises
     ------
-    ValueError
-        If no text holds a word.
+    FewWordsError
+        A ValueError, if the texts hold fewer than two different words.
     """
     if n_components < 1:
         raise ValueError(f"n_components must be at least 1, got {n_components}")
-    # A dtype that is no type, for model files hold no parameters that could be called.
-    words = TfidfVectorizer(sublinear_tf=True, max_features=_MOST_WORDS, dtype=np.dtype(np.float64))
-    columns = ColumnTransformer([("words", words, 0)], sparse_threshold=1.0)
-    weights = columns.fit_transform(text_column(texts))
+    # A dtype by its name, for model files hold no parameters that can be called, and types can be.
+    words = CountVectorizer(max_features=_MOST_WORDS, dtype="float64")
+    counted = ColumnTransformer([("words", words, 0)], sparse_threshold=1.0)
+    weighted = TfidfTransformer(sublinear_tf=True)
+    weights = weighted.fit_transform(_counts(counted, texts))
     reduced = TruncatedSVD(min(n_components, *weights.shape), random_state=random_state).fit(weights)
-    return Pipeline([("words", columns), ("reduced", reduced), ("scaled", Normalizer())])
+    return Pipeline(
+        [("counted", counted), ("weighted", weighted), ("reduced", reduced), ("scaled", Normalizer())]
+    )
+
+
+def _counts(counted: ColumnTransformer, texts: Sequence[str]) -> Any:
+    try:
+        counts = counted.fit_transform(text_column(texts))
+    except ValueError as error:
+        if "empty vocabulary" not in str(error):
+            raise
+        counts = None
+    if counts is None or counts.shape[1] < 2:
+        raise FewWordsError("the texts hold fewer than two different words of two letters or more")
+    return counts
