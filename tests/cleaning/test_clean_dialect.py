@@ -84,7 +84,7 @@ def test_a_given_encoding_keeps_the_mark_that_belongs_to_it(file, given, mark, e
 
 
 def test_encodings_that_cannot_be(file):
-    with pytest.raises(ValueError, match="encoding must be one that Python knows, .* got 'utf-9'"):
+    with pytest.raises(ValueError, match=r"encoding must be one that Python knows, .* got 'utf-9'"):
         detect_dialect(file(b"a,b\n"), encoding="utf-9")
     with pytest.raises(DatasetFormatError, match="not ascii text; leave out encoding=…"):
         detect_dialect(file("a,é\n"), encoding="ascii")
@@ -120,7 +120,7 @@ def test_a_file_of_one_column_is_believed_where_the_column_is_known(file):
     path = file("tags\nsea,sky\nsea\n")
     found = detect_dialect(path, columns=["tags"])
     assert [record.cells for record in read_records(path, found)] == [["tags"], ["sea,sky"], ["sea"]]
-    with pytest.raises(DatasetFormatError, match="cannot tell what stands between columns.*'tags'"):
+    with pytest.raises(DatasetFormatError, match=r"cannot tell what stands between columns.*'tags'"):
         detect_dialect(path)
 
 
@@ -201,11 +201,13 @@ def test_empty_and_blank_files(file, tmp_path):
         detect_dialect(tmp_path / "none.csv")
 
 
-CELLS = st.text(st.sampled_from('ab",;|\t\n\r\'\\ é<>&'), max_size=6)
+CELLS = st.text(st.sampled_from("ab\",;|\t\n\r'\\ é<>&"), max_size=6)
 
 
 @given(
-    rows=st.integers(2, 4).flatmap(lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)),
+    rows=st.integers(2, 4).flatmap(
+        lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)
+    ),
     delimiter=st.sampled_from(list(MARKS)),
     quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
 )

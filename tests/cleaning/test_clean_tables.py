@@ -135,7 +135,9 @@ def test_rows_that_go_by_equal_rows_that_are_held(tmp_path_factory, rows):
 def test_a_table_of_many_rows_goes_by_with_progress(file):
     rng = np.random.default_rng(0)
     X, flags = rng.normal(size=(9000, 3)), rng.integers(0, 2, size=(9000, 2))
-    lines = [f"{a!r},{b!r},{c!r},{p},{q}" for (a, b, c), (p, q) in zip(X.tolist(), flags.tolist(), strict=True)]
+    lines = [
+        f"{a!r},{b!r},{c!r},{p},{q}" for (a, b, c), (p, q) in zip(X.tolist(), flags.tolist(), strict=True)
+    ]
     path, seen = file("\n".join(["a,b,c,p,q", *lines]) + "\n"), []
     table = read_table(path, labels=["p", "q"], progress=lambda *report: seen.append(report))
     np.testing.assert_array_equal(table.X, X)
@@ -177,9 +179,7 @@ def test_parquet_with_text_tags_equals_csv(file, tmp_path):
 
 
 def test_parquet_with_lists_and_label_columns(tmp_path):
-    lists = parquet(
-        tmp_path / "lists.parquet", id=[7, 8], x=[1, 2], tags=[["sea", " sky", "", None], []]
-    )
+    lists = parquet(tmp_path / "lists.parquet", id=[7, 8], x=[1, 2], tags=[["sea", " sky", "", None], []])
     table = read_table(lists, id="id")
     assert (table.ids, table.label_names) == (("7", "8"), ("sea", "sky"))
     assert table.candidates.tolist() == [[1, 1], [0, 0]]
@@ -206,7 +206,9 @@ def test_data_sets(tmp_path, suffix):
 
 def test_options_of_the_reader_of_a_data_set(tmp_path):
     path = tmp_path / "set.arff"
-    path.write_text("@relation r\n@attribute x numeric\n@attribute y numeric\n@attribute a {0,1}\n@data\n1,2,1\n3,4,0\n")
+    path.write_text(
+        "@relation r\n@attribute x numeric\n@attribute y numeric\n@attribute a {0,1}\n@data\n1,2,1\n3,4,0\n"
+    )
     table = read_table(path, labels=["a"], ignore=["y"])
     assert (table.label_names, table.feature_names) == (("a",), ("x",))
     assert table.X.tolist() == [[1], [3]]

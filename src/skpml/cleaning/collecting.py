@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.label_columns import split_tags
 from skpml.datasets.validation import LabelMatrix, listed
@@ -109,7 +110,7 @@ class IdCollector:
         if first != where:
             raise DatasetFormatError(
                 self.path,
-                f"column {self.column!r} holds {name!r} in {self.place} {first} and in {self.place} {where}: "
+                f"column {self.column!r} holds {shown(name)} in {self.place} {first} and in {self.place} {where}: "
                 "names of rows must differ; correct one, or leave out id=… to go by the number of the row",
             )
 
@@ -124,7 +125,7 @@ def untagged_note(candidates: LabelMatrix) -> list[str]:
     if not rows.size:
         return []
     having = "row has" if rows.size == 1 else "rows have"
-    shown = listed([f"{row:,}" for row in rows])
+    first = listed([f"{row:,}" for row in rows])
     return [
-        f"{rows.size:,} {having} no label and {'is' if rows.size == 1 else 'are'} kept so (counted from 0: {shown})"
+        f"{rows.size:,} {having} no label and {'is' if rows.size == 1 else 'are'} kept so (counted from 0: {first})"
     ]

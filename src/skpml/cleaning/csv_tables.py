@@ -15,6 +15,7 @@ from skpml.cleaning.collecting import Content, IdCollector, TagCollector
 from skpml.cleaning.dialect import Dialect
 from skpml.cleaning.records import Progress, Record, read_records
 from skpml.cleaning.roles import ColumnChoice, Roles, find_roles
+from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.label_columns import Flags, Tags, flag
 
@@ -30,14 +31,14 @@ def read_csv_table(
     numbers = _NumberCollector(path, roles.features, position, dialect.decimal)
     labels = _label_collector(path, roles.labels, position, separator)
     ids = None if roles.id is None else IdCollector(path, roles.id, "line")
-    shown: dict[str, list[str]] = {role: [] for role in ("text", "image") if getattr(roles, role)}
-    columns = {role: position[getattr(roles, role)] for role in (*shown, *(("id",) if ids else ()))}
+    seen: dict[str, list[str]] = {role: [] for role in ("text", "image") if getattr(roles, role)}
+    columns = {role: position[getattr(roles, role)] for role in (*seen, *(("id",) if ids else ()))}
     n_rows = 0
     for record in rows:
         n_rows += 1
         numbers.add(record)
         labels.add_record(record)
-        for role, cells in shown.items():
+        for role, cells in seen.items():
             cells.append(record.cells[columns[role]])
         if ids is not None:
             ids.add(record.cells[columns["id"]], record.line)
@@ -49,8 +50,8 @@ def read_csv_table(
         candidates=candidates,
         label_names=names,
         ids=None if ids is None else ids.names(),
-        texts=tuple(shown["text"]) if "text" in shown else None,
-        images=tuple(shown["image"]) if "image" in shown else None,
+        texts=tuple(seen["text"]) if "text" in seen else None,
+        images=tuple(seen["image"]) if "image" in seen else None,
         notes=labels.notes(),
     )
 
@@ -89,7 +90,7 @@ class _NumberCollector:
             if not _is_finite(cell, self._number):
                 raise DatasetFormatError(
                     self.path,
-                    f"column {name!r} holds {cell!r}, which is not a finite number; {self._advice(name, cell)}",
+                    f"column {name!r} holds {shown(cell)}, which is not a finite number; {self._advice(name, cell)}",
                     line=record.line,
                 )
 
@@ -150,7 +151,7 @@ class _FlagColumns:
         except KeyError:
             name, cell = next(self._odd(record))
             raise DatasetFormatError(
-                self.path, f"label column {name!r} holds {cell!r}, not 0 or 1", line=record.line
+                self.path, f"label column {name!r} holds {shown(cell)}, not 0 or 1", line=record.line
             ) from None
 
     def _odd(self, record: Record) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from skpml.cleaning.dialect import Dialect, detect_dialect
 from skpml.cleaning.records import Record, read_records
 from skpml.cleaning.tables import LabelledTable
+from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.validation import listed
 from skpml.writing import replacing
@@ -78,7 +79,7 @@ def read_decisions(path: str | Path, table: LabelledTable) -> Decisions:
         another decision than ``keep`` or ``drop``, or contradicts a line before it.
     """
     path = Path(path)
-    dialect = detect_dialect(path, columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:-1])
+    dialect = detect_dialect(path, quote='"', columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:-1])
     found: dict[tuple[int, int], tuple[bool, float, int]] = {}
     reading = _Reading(path, dialect, table)
     for record in reading.records():
@@ -125,20 +126,21 @@ class _Reading:
         label = self._label_of(cells["label"], row, record.line)
         word = cells["decision"].strip().lower()
         if word not in _WORDS:
-            self._refuse(f"the decision is {cells['decision']!r}, not 'keep' or 'drop'", record.line)
+            self._refuse(f"the decision is {shown(cells['decision'])}, not 'keep' or 'drop'", record.line)
         return row, label, _WORDS[word], self._confidence(cells.get("confidence", ""), record.line)
 
     def _row(self, text: str, name: str, line: int) -> int:
         n_rows = len(self.table.ids)
         if not (text.strip().isascii() and text.strip().isdecimal() and int(text) < n_rows):
             self._refuse(
-                f"there is no row {text!r} in {self.table.path.name}, whose rows are 0 to {n_rows - 1}", line
+                f"there is no row {shown(text)} in {self.table.path.name}, whose rows are 0 to {n_rows - 1}",
+                line,
             )
         row = int(text)
         if self.table.ids[row] != name:
             self._refuse(
-                f"row {row} of {self.table.path.name} is {self.table.ids[row]!r}, not {name!r}: the decisions are of "
-                "another file, or its rows have been moved, or the id column is another",
+                f"row {row} of {self.table.path.name} is {shown(self.table.ids[row])}, not {shown(name)}: the "
+                "decisions are of another file, or its rows have been moved, or the id column is another",
                 line,
             )
         return row
@@ -147,7 +149,7 @@ class _Reading:
         if name not in self._label:
             near = difflib.get_close_matches(name, self._label, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            self._refuse(f"{self.table.path.name} has no label {name!r}{hint}", line)
+            self._refuse(f"{self.table.path.name} has no label {shown(name)}{hint}", line)
         if not self.table.candidates[row, self._label[name]]:
             self._refuse(
                 f"row {row} of {self.table.path.name} does not have the label {name!r}: the file has been changed "
@@ -164,7 +166,9 @@ class _Reading:
         except ValueError:
             value = nan
         if not 0 <= value <= 1:
-            self._refuse(f"the confidence is {text!r}, not a number from 0 to 1; it may also be empty", line)
+            self._refuse(
+                f"the confidence is {shown(text)}, not a number from 0 to 1; it may also be empty", line
+            )
         return value
 
     def _refuse(self, problem: str, line: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from skpml.cleaning.encodings import Encoding, detect_encoding
 from skpml.cleaning.records import parser_options
+from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -194,11 +195,11 @@ def _delimiter_of(path: Path, lines: Sequence[str], quote: str, columns: Collect
     header = next(line for line in lines if line.strip()).strip()
     if width == 1 and known:
         return best
-    shown = header if len(header) <= 60 else f"{header[:60]}…"
     problem = (
-        f"the first line, {shown!r}, holds none of comma, semicolon, tab and vertical bar"
+        f"the first line, {shown(header)}, holds none of comma, semicolon, tab and vertical bar"
         if width <= 1
-        else f"by none of comma, semicolon, tab and vertical bar does a line have as many values as the first, {shown!r}"
+        else "by none of comma, semicolon, tab and vertical bar does a line have as many values as the first, "
+        f"{shown(header)}"
     )
     raise DatasetFormatError(
         path,
