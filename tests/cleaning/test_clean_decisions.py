@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpml.cleaning import Decisions, read_decisions, read_table, write_cleaned, write_decisions
@@ -145,6 +145,7 @@ NAME = st.text(
 ).filter(str.strip)
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_odd_names_make_the_round_trip(tmp_path_factory, data):
     labels = sorted(

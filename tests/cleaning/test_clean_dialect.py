@@ -5,7 +5,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpml.cleaning import Dialect, detect_dialect
@@ -204,6 +204,7 @@ def test_empty_and_blank_files(file, tmp_path):
 CELLS = st.text(st.sampled_from("ab\",;|\t\n\r'\\ é<>&"), max_size=6)
 
 
+@settings(deadline=None)
 @given(
     rows=st.integers(2, 4).flatmap(
         lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)

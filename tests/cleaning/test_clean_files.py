@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpml.cleaning import read_table, write_cleaned
@@ -143,6 +143,7 @@ TAG = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_odd_tags_make_the_round_trip(tmp_path_factory, data):
     """Whatever stands in cells and tags: nothing dropped is the same file, and what is dropped is exactly gone."""

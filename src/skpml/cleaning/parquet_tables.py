@@ -35,7 +35,7 @@ def read_parquet_table(
     total = file.metadata.num_rows
     if not total:
         raise DatasetFormatError(path, "has columns but no rows")
-    collected = _Collected(path, roles, separator)
+    collected = _Collected(path, roles, separator, total)
     with parsing(path, "Parquet"):
         for batch in file.iter_batches(batch_size=_BATCH, columns=list(roles.columns)):
             collected.add(batch)
@@ -45,10 +45,11 @@ def read_parquet_table(
 
 
 class _Collected:
-    def __init__(self, path: Path, roles: Roles, separator: str) -> None:
+    def __init__(self, path: Path, roles: Roles, separator: str, total: int) -> None:
         self.path, self.roles, self.n_rows = path, roles, 0
-        self._numbers: list[Any] = []
-        self._flags: list[Any] = []
+        self._numbers = np.empty((total, len(roles.features)))
+        n_flags = len(roles.labels.columns) if isinstance(roles.labels, Flags) else 0
+        self._flags = np.empty((total, n_flags), dtype=np.uint8)
         self._shown: dict[str, list[str]] = {
             role: [] for role in ("text", "image") if getattr(roles, role) is not None
         }
@@ -58,10 +59,11 @@ class _Collected:
         )
 
     def add(self, batch: Any) -> None:
+        rows = slice(self.n_rows, self.n_rows + batch.num_rows)
         if self.roles.features:
-            self._numbers.append(self._matrix(batch, self.roles.features, "feature"))
+            self._numbers[rows] = self._matrix(batch, self.roles.features, "feature")
         if isinstance(self.roles.labels, Flags):
-            self._flags.append(self._flag_matrix(batch, self.roles.labels))
+            self._flags[rows] = self._flag_matrix(batch, self.roles.labels)
         elif self._tags is not None:
             self._add_tags(batch)
         for role, values in self._shown.items():
@@ -127,12 +129,12 @@ class _Collected:
     def content(self) -> Content:
         if self._tags is None:
             assert isinstance(self.roles.labels, Flags)
-            candidates, names, notes = np.concatenate(self._flags), self.roles.labels.names, []
+            candidates, names, notes = self._flags, self.roles.labels.names, []
         else:
             (candidates, names), notes = self._tags.matrix(), self._tags.notes()
         shown = {role: tuple(values) for role, values in self._shown.items()}
         return Content(
-            numbers=np.concatenate(self._numbers).astype(np.float64) if self._numbers else None,
+            numbers=self._numbers if self.roles.features else None,
             candidates=candidates,
             label_names=names,
             ids=None if self._ids is None else self._ids.names(),
