@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpml import CandidateLikelihood
 from skpml.cleaning import fit_text_features, read_table, text_column
-from skpml.datasets import PartialDataset, read_csv, write_dataset
+from skpml.datasets import DatasetFormatError, PartialDataset, read_csv, write_dataset
 from skpml.datasets.formats.label_columns import Flags, Tags
 from skpml.io import load_model, save_model
 
@@ -188,6 +188,41 @@ def test_parquet_with_lists_and_label_columns(tmp_path):
     assert read_table(flags, labels=["a", "b", "c"]).candidates.tolist() == [[1, 0, 0], [0, 1, 1]]
 
 
+def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    flags = rng.integers(0, 2, size=(50, 2))
+    path = parquet(
+        tmp_path / "many.parquet",
+        id=list(range(50)),
+        x=rng.normal(size=50),
+        p=flags[:, 0],
+        q=flags[:, 1],
+        tags=["a;b", "b"] * 25,
+    )
+    for options in ({"labels": ["p", "q"], "ignore": ["tags"]}, {"tags": "tags", "ignore": ["p", "q"]}):
+        whole = read_table(path, id="id", **options)
+        with monkeypatch.context() as patch:
+            patch.setattr("skpml.cleaning.parquet_tables._BATCH", 3)
+            parts = read_table(path, id="id", **options)
+        np.testing.assert_array_equal(parts.X, whole.X)
+        np.testing.assert_array_equal(parts.candidates, whole.candidates)
+        assert parts.ids == whole.ids == tuple(map(str, range(50)))
+
+
+def test_a_place_in_a_later_batch_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("skpml.cleaning.parquet_tables._BATCH", 2)
+    path = tmp_path / "late.parquet"
+    for columns, message in (
+        ({"id": ["a", "b", "c", "b"]}, "'b' in row 1 and in row 3"),
+        ({"id": ["a", "b", "c", "a"]}, "'a' in row 0 and in row 3"),
+        ({"x": [1.0, 2.0, 3.0, np.nan]}, "in row 3"),
+        ({"p": [0, 1, 0, 2]}, "holds 2 in row 3"),
+    ):
+        base = {"id": ["a", "b", "c", "d"], "x": [1.0, 2.0, 3.0, 4.0], "p": [0, 1, 0, 1]}
+        with pytest.raises(DatasetFormatError, match=message):
+            read_table(parquet(path, **(base | columns)), id="id", labels=["p"])
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".mat", ".arff"])
 def test_data_sets(tmp_path, suffix):
     truth = np.array([[1, 0], [0, 1], [0, 0]], np.uint8)
@@ -241,9 +276,13 @@ def test_the_array_called_embeddings_is_taken(file, tmp_path):
     assert read_table(file(PHOTOS), embeddings=path).X.shape == (4, 3)
 
 
-TEXTS = [f"{animal} {place} {number % 7}" for number in range(30) for animal, place in [
-    ("the whale swims", "in the wide sea") if number % 2 else ("a goat climbs", "on the high mountain")
-]]  # fmt: skip
+HOURS = ("dawn", "morning", "noon", "evening", "night", "midnight", "all day")
+TEXTS = [
+    f"the whale swims in the wide sea at {HOURS[number % 7]}"
+    if number % 2
+    else f"a goat climbs on the high mountain at {HOURS[number % 7]}"
+    for number in range(30)
+]
 
 
 @pytest.fixture
