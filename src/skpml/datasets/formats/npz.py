@@ -31,7 +31,7 @@ def read_npz(
     ``name`` and ``description`` where known. Pickled arrays are never loaded.
     """
     path = Path(path)
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     if "Y_true" not in arrays and "Y_candidate" not in arrays:
         raise DatasetFormatError(
             path, f"neither Y_true nor Y_candidate among its keys ({', '.join(arrays) or 'none'})"
@@ -50,7 +50,8 @@ def read_npz(
     )
 
 
-def _read_arrays(path: Path) -> dict[str, Any]:
+def read_arrays(path: Path) -> dict[str, Any]:
+    """All arrays of a file by their names; never pickled ones."""
     # Members are read whole, and not through numpy.load, so that their checksums are looked at.
     with parsing(path, "npz"):
         content = path.read_bytes()

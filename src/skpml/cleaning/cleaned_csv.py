@@ -1,0 +1,93 @@
+"""A copy of a CSV file without some labels; every other cell stays as it is written, to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import TextIOWrapper
+from pathlib import Path
+
+import numpy as np
+
+from skpml.cleaning.dialect import Dialect
+from skpml.cleaning.records import Progress, Record, raw_cells, read_records, written_cell
+from skpml.cleaning.removing import DropMask, file_changed, opposite, without_tags
+from skpml.cleaning.tables import LabelledTable
+from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.formats.label_columns import Flags, Tags
+
+
+def copy_csv(
+    source: Path, table: LabelledTable, mask: DropMask, target: Path, progress: Progress | None
+) -> None:
+    """Write a CSV file anew, record by record; those that lose no label are copied as they are."""
+    dialect = table.dialect
+    assert dialect is not None
+    marked = set(np.flatnonzero(mask.any(axis=1)).tolist())
+    row, editor = -1, None
+    with target.open("wb") as raw:
+        raw.write(dialect.mark)
+        with TextIOWrapper(raw, encoding=dialect.encoding, newline="") as file:
+            for record in read_records(source, dialect, progress):
+                text = record.text
+                if record.cells and editor is None:
+                    editor = _editor(source, table, dialect, record.cells)
+                elif record.cells and editor is not None:
+                    row += 1
+                    if row >= len(mask):
+                        raise file_changed(source, record.line)
+                    text = editor(record, mask[row]) if row in marked else text
+                file.write(text)
+    if row + 1 != len(mask):
+        raise file_changed(source)
+
+
+def _editor(
+    source: Path, table: LabelledTable, dialect: Dialect, header: list[str]
+) -> Callable[[Record, DropMask], str]:
+    """The function that gives the text of a record without the labels that are marked."""
+    change = _changer(source, table, header)
+
+    def edit(record: Record, dropped: DropMask) -> str:
+        cells, ending = raw_cells(record, dialect)
+        try:
+            changes = change(record.cells, dropped)
+        except KeyError:
+            raise file_changed(source, record.line) from None
+        for column, text in changes.items():
+            cells[column] = written_cell(text, cells[column], dialect)
+        body = dialect.delimiter.join(cells)
+        # A line with nothing in it would be no row.
+        return (body or _empty_row(source, record, dialect)) + ending
+
+    return edit
+
+
+def _empty_row(source: Path, record: Record, dialect: Dialect) -> str:
+    if not dialect.quote:
+        raise DatasetFormatError(
+            source,
+            "the only cell of a row cannot lose its last tag where cells are not quoted; add a column",
+            line=record.line,
+        )
+    return dialect.quote * 2
+
+
+def _changer(
+    source: Path, table: LabelledTable, header: list[str]
+) -> Callable[[list[str], DropMask], dict[int, str]]:
+    """The function that gives the new cells of a row by their columns; KeyError where a label is not there."""
+    labels, names = table.labels, table.label_names
+    assert labels is not None
+    columns = (labels.column,) if isinstance(labels, Tags) else labels.columns
+    if not set(columns) <= set(header):
+        raise file_changed(source, 1)
+    positions = [header.index(name) for name in columns]
+
+    def changed_tags(cells: list[str], dropped: DropMask) -> dict[int, str]:
+        gone = {names[label] for label in np.flatnonzero(dropped)}
+        return {positions[0]: without_tags(cells[positions[0]], gone, table.separator)}
+
+    def changed_flags(cells: list[str], dropped: DropMask) -> dict[int, str]:
+        return {positions[label]: opposite(cells[positions[label]]) for label in np.flatnonzero(dropped)}
+
+    return changed_flags if isinstance(labels, Flags) else changed_tags

@@ -1,0 +1,84 @@
+"""A copy of a Parquet file without some labels; schema, metadata and all other columns stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from skpml.cleaning.parquet_tables import open_parquet
+from skpml.cleaning.records import Progress
+from skpml.cleaning.removing import DropMask, file_changed, without_tags
+from skpml.cleaning.tables import LabelledTable
+from skpml.datasets.errors import require_extra
+from skpml.datasets.formats.files import parsing
+from skpml.datasets.formats.label_columns import Tags
+
+
+def copy_parquet(
+    source: Path, table: LabelledTable, mask: DropMask, target: Path, progress: Progress | None
+) -> None:
+    """Write a Parquet file anew, row group by row group, each column compressed as it was."""
+    arrow = require_extra("pyarrow", "writing Parquet files")
+    parquet = require_extra("pyarrow.parquet", "writing Parquet files")
+    file = open_parquet(source)
+    if file.metadata.num_rows != len(mask):
+        raise file_changed(source)
+    done = 0
+    with parquet.ParquetWriter(
+        target, file.schema_arrow, compression=_compression(file.metadata), write_page_checksum=True
+    ) as writer:
+        for number in range(file.metadata.num_row_groups):
+            with parsing(source, "Parquet"):
+                group = file.read_row_group(number)
+            try:
+                group = _edited(arrow, table, group, mask[done : done + len(group)])
+            except KeyError:
+                raise file_changed(source) from None
+            writer.write_table(group, row_group_size=max(len(group), 1))
+            done += len(group)
+            if progress is not None:
+                progress(done, len(mask), f"copying {source.name}")
+
+
+def _compression(metadata: Any) -> dict[str, str]:
+    group = metadata.row_group(0)
+    columns = (group.column(index) for index in range(group.num_columns))
+    return {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
+
+
+def _edited(arrow: ModuleType, table: LabelledTable, group: Any, mask: DropMask) -> Any:
+    """Rows without the labels that are marked; KeyError where one is not there."""
+    labels = table.labels
+    assert labels is not None
+    if isinstance(labels, Tags):
+        cells = group.column(labels.column).to_pylist()
+        for row in np.flatnonzero(mask.any(axis=1)):
+            gone = {table.label_names[label] for label in np.flatnonzero(mask[row])}
+            cells[row] = _cell_without(cells[row], gone, table.separator)
+        return _with_column(arrow, group, labels.column, cells)
+    for label in np.flatnonzero(mask.any(axis=0)):
+        name = labels.columns[label]
+        values = group.column(name).to_numpy().copy()
+        if (values[mask[:, label]] != 1).any():
+            raise KeyError(name)
+        values[mask[:, label]] = 0
+        group = _with_column(arrow, group, name, values)
+    return group
+
+
+def _cell_without(cell: Any, gone: set[str], separator: str) -> Any:
+    if isinstance(cell, list):
+        kept = [tag for tag in cell if str(tag).strip() not in gone]
+        if gone.difference(str(tag).strip() for tag in cell):
+            raise KeyError(separator)
+        return kept
+    return without_tags(cell or "", gone, separator)
+
+
+def _with_column(arrow: ModuleType, group: Any, name: str, values: Any) -> Any:
+    place = group.column_names.index(name)
+    column = group.schema.field(place)
+    return group.set_column(place, column, arrow.array(values, type=column.type))

@@ -1,0 +1,169 @@
+"""The columns of a CSV file as arrays; its rows go by one at a time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpml.cleaning.collecting import Content, IdCollector, TagCollector
+from skpml.cleaning.dialect import Dialect
+from skpml.cleaning.records import Progress, Record, read_records
+from skpml.cleaning.roles import ColumnChoice, Roles, find_roles
+from skpml.cleaning.wording import shown
+from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.formats.label_columns import Flags, Tags, flag
+
+
+def read_csv_table(
+    path: Path, dialect: Dialect, choice: ColumnChoice, separator: str, progress: Progress | None
+) -> tuple[Roles, Content]:
+    """Read the columns that are asked for, and tell what each one is."""
+    rows = (record for record in read_records(path, dialect, progress) if record.cells)
+    header = next(rows).cells
+    roles = find_roles(path, header, choice)
+    position = {name: column for column, name in enumerate(header)}
+    numbers = _NumberCollector(path, roles.features, position, dialect.decimal)
+    labels = _label_collector(path, roles.labels, position, separator)
+    ids = None if roles.id is None else IdCollector(path, roles.id, "line")
+    seen: dict[str, list[str]] = {role: [] for role in ("text", "image") if getattr(roles, role)}
+    columns = {role: position[getattr(roles, role)] for role in (*seen, *(("id",) if ids else ()))}
+    n_rows = 0
+    for record in rows:
+        n_rows += 1
+        numbers.add(record)
+        labels.add_record(record)
+        for role, cells in seen.items():
+            cells.append(record.cells[columns[role]])
+        if ids is not None:
+            ids.add(record.cells[columns["id"]], record.line)
+    if not n_rows:
+        raise DatasetFormatError(path, "has a header but no rows")
+    candidates, names = labels.matrix()
+    return roles, Content(
+        numbers=numbers.matrix(),
+        candidates=candidates,
+        label_names=names,
+        ids=None if ids is None else ids.names(),
+        texts=tuple(seen["text"]) if "text" in seen else None,
+        images=tuple(seen["image"]) if "image" in seen else None,
+        notes=labels.notes(),
+    )
+
+
+def _picker(columns: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
+    if len(columns) > 1:
+        return itemgetter(*columns)
+    return lambda cells: [cells[column] for column in columns]
+
+
+class _NumberCollector:
+    """Numeric columns, kept as numbers alone."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], position: dict[str, int], decimal: str) -> None:
+        self.path, self.names, self.decimal = path, names, decimal
+        self._pick = _picker([position[name] for name in names])
+        self._number = float if decimal == "." else _comma_number
+        self._values = array("d")
+
+    def add(self, record: Record) -> None:
+        if not self.names:
+            return
+        cells = self._pick(record.cells)
+        try:
+            numbers = list(map(self._number, cells))
+        except ValueError:
+            self._refuse(record)
+        # A sum is finite only if all terms are. Python reads 1_000 as a number, which the file may not mean.
+        if not isfinite(sum(numbers)) or ("_" in record.text and any("_" in cell for cell in cells)):
+            self._refuse(record)
+        self._values.extend(numbers)
+
+    def _refuse(self, record: Record) -> None:
+        """Name the first cell of a record that is no finite number, where there is one."""
+        for name, cell in zip(self.names, self._pick(record.cells), strict=True):
+            if not _is_finite(cell, self._number):
+                raise DatasetFormatError(
+                    self.path,
+                    f"column {name!r} holds {shown(cell)}, which is not a finite number; {self._advice(name, cell)}",
+                    line=record.line,
+                )
+
+    def _advice(self, name: str, cell: str) -> str:
+        other = "," if self.decimal == "." else "."
+        if _is_finite(cell, _comma_number if other == "," else float):
+            return f"if {other!r} is the decimal mark, pass decimal={other!r}"
+        if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "none", "inf", "-inf"):
+            return f"fill it in, drop the row, or leave the column out by ignore=[{name!r}]"
+        return f"if the column is no feature, pass ignore=[{name!r}]"
+
+    def matrix(self) -> Any:
+        if not self.names:
+            return None
+        return np.frombuffer(self._values, dtype=np.float64).reshape(-1, len(self.names))
+
+
+def _comma_number(cell: str) -> float:
+    # A point would be a thousands separator: 1.500 must not become one and a half.
+    if "." in cell:
+        raise ValueError(cell)
+    return float(cell.replace(",", "."))
+
+
+def _is_finite(cell: str, number: Callable[[str], float]) -> bool:
+    try:
+        return "_" not in cell and isfinite(number(cell))
+    except ValueError:
+        return False
+
+
+def _label_collector(
+    path: Path, labels: Tags | Flags, position: dict[str, int], separator: str
+) -> _TagColumn | _FlagColumns:
+    if isinstance(labels, Tags):
+        return _TagColumn(path, labels.column, position[labels.column], separator)
+    return _FlagColumns(path, labels, position)
+
+
+class _TagColumn(TagCollector):
+    def __init__(self, path: Path, name: str, column: int, separator: str) -> None:
+        super().__init__(path, name, separator)
+        self._column = column
+
+    def add_record(self, record: Record) -> None:
+        self.add_text(record.cells[self._column])
+
+
+class _FlagColumns:
+    def __init__(self, path: Path, labels: Flags, position: dict[str, int]) -> None:
+        self.path, self.labels = path, labels
+        self._pick = _picker([position[name] for name in labels.columns])
+        self._flags = bytearray()
+
+    def add_record(self, record: Record) -> None:
+        try:
+            self._flags.extend(map(flag, self._pick(record.cells)))
+        except KeyError:
+            name, cell = next(self._odd(record))
+            raise DatasetFormatError(
+                self.path, f"label column {name!r} holds {shown(cell)}, not 0 or 1", line=record.line
+            ) from None
+
+    def _odd(self, record: Record) -> Iterator[tuple[str, str]]:
+        for name, cell in zip(self.labels.columns, self._pick(record.cells), strict=True):
+            try:
+                flag(cell)
+            except KeyError:
+                yield name, cell
+
+    def matrix(self) -> tuple[Any, tuple[str, ...]]:
+        flags = np.frombuffer(bytes(self._flags), dtype=np.uint8)
+        return flags.reshape(-1, len(self.labels.columns)), self.labels.names
+
+    def notes(self) -> list[str]:
+        return []

@@ -1,0 +1,135 @@
+"""What each column of a labelled table is: labels, features, text, image, name of the row."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.formats.label_columns import (
+    CANDIDATE_COLUMN,
+    CANDIDATE_PREFIX,
+    TRUTH_COLUMN,
+    TRUTH_PREFIX,
+    Flags,
+    Tags,
+    find_layout,
+)
+from skpml.datasets.validation import listed
+
+TAG_COLUMN = "tags"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnChoice:
+    """What the caller says about the columns; None and () stand for what was not said."""
+
+    tags: str | None = None
+    labels: tuple[str, ...] | None = None
+    text: str | None = None
+    image: str | None = None
+    id: str | None = None
+    features: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    elsewhere: bool = False
+    """Whether the features stand in another file."""
+
+    def __post_init__(self) -> None:
+        if self.tags is not None and self.labels is not None:
+            raise ValueError("tags and labels exclude each other: labels stand in one column or in many")
+        if self.features is not None and self.elsewhere:
+            raise ValueError("features and embeddings exclude each other: the model learns from one of them")
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns that were named."""
+        return tuple(dict.fromkeys((*self.not_numbers, *(self.labels or ()), *(self.features or ()))))
+
+    @property
+    def not_numbers(self) -> tuple[str, ...]:
+        """Columns that were named as something else than numbers."""
+        named = (self.tags, self.text, self.image, self.id, *self.ignore)
+        return tuple(name for name in named if name is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """What each column of a table is; columns not named here are passed over."""
+
+    labels: Tags | Flags
+    features: tuple[str, ...]
+    text: str | None
+    image: str | None
+    id: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        labels = (self.labels.column,) if isinstance(self.labels, Tags) else self.labels.columns
+        others = (name for name in (self.text, self.image, self.id) if name is not None)
+        return tuple(dict.fromkeys((*self.features, *labels, *others)))
+
+
+def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles:
+    """Tell from the header, and from what the caller says, what each column is."""
+    for name in choice.named:
+        _check_there(path, header, name)
+    layout = find_layout(
+        path,
+        header,
+        candidates=_label_source(path, header, choice),
+        truth=None,
+        candidate_prefix=CANDIDATE_PREFIX,
+        truth_prefix=TRUTH_PREFIX,
+        features=_wanted_features(choice),
+        ignore=[name for name in (choice.text, choice.image, choice.id, *choice.ignore) if name is not None],
+    )
+    labels = layout.candidates or layout.truth
+    assert labels is not None
+    roles = Roles(labels=labels, features=layout.features, text=choice.text, image=choice.image, id=choice.id)
+    taken = (labels.column,) if isinstance(labels, Tags) else labels.columns
+    for role in ("text", "image", "id"):
+        if getattr(choice, role) in taken:
+            raise DatasetFormatError(
+                path, f"column {getattr(choice, role)!r} holds labels, so it cannot be the {role} too"
+            )
+    if not roles.features and choice.text is None and not choice.elsewhere:
+        raise DatasetFormatError(
+            path,
+            "has no columns left to learn from: name a column of text (text=…), a file of embeddings "
+            "(embeddings=…) or numeric columns (features=[…])",
+        )
+    return roles
+
+
+def _wanted_features(choice: ColumnChoice) -> tuple[str, ...] | None:
+    if choice.features is None and (choice.text is not None or choice.elsewhere):
+        return ()
+    return choice.features
+
+
+def _check_there(path: Path, header: Sequence[str], name: str) -> None:
+    if name in header:
+        return
+    near = difflib.get_close_matches(name, header, n=1) or [
+        other for other in header if other.strip().lower() == name.strip().lower()
+    ]
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise DatasetFormatError(path, f"has no column {name!r}{hint} (its columns are {listed(header)})")
+
+
+def _label_source(path: Path, header: Sequence[str], choice: ColumnChoice) -> str | tuple[str, ...] | None:
+    if choice.tags is not None or choice.labels is not None:
+        return choice.tags if choice.tags is not None else choice.labels
+    usual = (CANDIDATE_COLUMN, TRUTH_COLUMN)
+    if any(name.startswith((CANDIDATE_PREFIX, TRUTH_PREFIX)) or name in usual for name in header):
+        return None
+    if TAG_COLUMN in header:
+        return TAG_COLUMN
+    raise DatasetFormatError(
+        path,
+        'no labels found: pass tags="COLUMN" for a column of tags such as "a;b", or labels=[…] for columns of 0 and 1 '
+        f"(its columns are {listed(header)})",
+    )

@@ -1,0 +1,333 @@
+"""A labelled table: rows with doubtful labels, and what a model and a person need to judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from skpml.cleaning.collecting import Content, untagged_note
+from skpml.cleaning.csv_tables import read_csv_table
+from skpml.cleaning.dialect import Dialect, detect_dialect
+from skpml.cleaning.embeddings import read_embeddings
+from skpml.cleaning.parquet_tables import read_parquet_table
+from skpml.cleaning.records import Progress
+from skpml.cleaning.roles import ColumnChoice, Roles
+from skpml.cleaning.text_features import FewWordsError, fit_text_features, text_column
+from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.files import READERS, read_dataset
+from skpml.datasets.formats.label_columns import CANDIDATE_COLUMN, TRUTH_COLUMN, Flags, Tags
+from skpml.datasets.partial_dataset import PartialDataset
+from skpml.datasets.validation import LabelMatrix, default_feature_names
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+PARQUET_SUFFIX = ".parquet"
+OTHER_SUFFIXES = tuple(suffix for suffix in READERS if suffix not in (*TEXT_SUFFIXES, PARQUET_SUFFIX))
+FeatureKind = Literal["columns", "text", "embeddings"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabelledTable:
+    """A file of rows with labels, some of which may be wrong.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    X : ndarray or CSR array of shape (n_rows, n_features)
+        What a model learns from.
+    candidates : ndarray of uint8 of shape (n_rows, n_labels)
+        1 where the row has the label.
+    label_names, feature_names : tuple of str
+        Names of the columns of `candidates` and of `X`.
+    feature_kind : {"columns", "text", "embeddings"}
+        Where `X` comes from.
+    ids : tuple of str
+        A name for each row: of the id column, else its number, counted from 0.
+    texts, images : tuple of str or None
+        What to show a person for each row, where there is a column of it.
+    text_name : str or None
+        Name of the column of texts.
+    labels : Tags, Flags or None
+        The columns that hold the labels; None where the file is no table.
+    separator : str
+        What stands between tags.
+    dialect : Dialect or None
+        How a CSV file is written; None for any other.
+    text_transformer : sklearn.pipeline.Pipeline or None
+        What made `X` from texts, fitted; it takes a table of one column of text.
+    dataset : PartialDataset or None
+        The data set, where the file is no table.
+    notes : tuple of str
+        What a person should know about the file, a sentence each.
+    """
+
+    path: Path
+    X: Any
+    candidates: LabelMatrix
+    label_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    feature_kind: FeatureKind
+    ids: tuple[str, ...]
+    texts: tuple[str, ...] | None = None
+    images: tuple[str, ...] | None = None
+    text_name: str | None = None
+    labels: Tags | Flags | None = None
+    separator: str = ";"
+    dialect: Dialect | None = None
+    text_transformer: Any = None
+    dataset: PartialDataset | None = None
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        n_rows, n_labels = self.candidates.shape
+        return (
+            f"<LabelledTable {self.path.name!r}: {n_rows} rows, {self.X.shape[1]} features ({self.feature_kind}), "
+            f"{n_labels} labels>"
+        )
+
+
+def read_table(
+    path: str | Path,
+    *,
+    tags: str | None = None,
+    labels: Sequence[str] | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    id: str | None = None,
+    features: Sequence[str] | None = None,
+    embeddings: str | Path | None = None,
+    separator: str = ";",
+    ignore: Sequence[str] = (),
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    decimal: str | None = None,
+    text_components: int = 200,
+    random_state: int = 0,
+    reader_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> LabelledTable:
+    """Read a file of labelled rows.
+
+    What a model learns from is, in this order: the `embeddings`, the columns named as `features`, the `text`, or all
+    columns that are nothing else. Rows without labels are kept.
+
+    Parameters
+    ----------
+    path : path-like
+        A table (``.csv``, ``.tsv``, ``.txt`` or ``.parquet``) or any other file that
+        `skpml.datasets.read_dataset` reads.
+    tags : str, optional
+        The column that lists the labels of a row, as in ``lake;sea``. By default the columns that
+        `skpml.datasets.read_csv` finds, else a column ``tags``.
+    labels : sequence of str, optional
+        The columns that hold 0 and 1, one a label; for ARFF the attributes that are labels.
+    text, image : str, optional
+        Columns of text and of paths of images, to be shown to a person.
+    id : str, optional
+        A column that names the rows.
+    features : sequence of str, optional
+        Columns of numbers to learn from.
+    embeddings : path-like, optional
+        An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table.
+    separator : str, default=";"
+        What stands between tags.
+    ignore : sequence of str, default=()
+        Columns to pass over.
+    encoding, delimiter, quote, decimal : str, optional
+        How a CSV file is written; see `detect_dialect`, which tells what is not given.
+    text_components : int, default=200
+        Number of features that are made of texts, at most.
+    random_state : int, default=0
+        Seed of the reduction of texts.
+    reader_options : mapping, optional
+        Further options of `skpml.datasets.read_dataset` for files that are no tables.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` now and then.
+
+    Returns
+    -------
+    LabelledTable
+
+    Raises
+    ------
+    DatasetFormatError
+        If the file is not what it should be; it names the file, the line and what would be right.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skpml.cleaning import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "photos.csv")
+    ...     _ = path.write_text("file;warmth;tags\\na.jpg;0,5;sea,sky\\nb.jpg;0,1;sky\\n")
+    ...     photos = read_table(path, tags="tags", id="file", separator=",")
+    >>> photos
+    <LabelledTable 'photos.csv': 2 rows, 1 features (columns), 2 labels>
+    >>> print(photos.dialect)
+    UTF-8, columns separated by semicolons, cells quoted by double quotes, decimal comma
+    >>> photos.candidates.tolist()
+    [[1, 1], [0, 1]]
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    choice = ColumnChoice(
+        tags=tags,
+        labels=_names(labels, "labels"),
+        text=text,
+        image=image,
+        id=id,
+        features=_names(features, "features"),
+        ignore=_names(ignore, "ignore") or (),
+        elsewhere=embeddings is not None,
+    )
+    written = {"encoding": encoding, "delimiter": delimiter, "quote": quote, "decimal": decimal}
+    suffix = path.suffix.lower()
+    if suffix in OTHER_SUFFIXES:
+        _refuse_unused(suffix, choice, written)
+        return _from_dataset(path, choice, embeddings, reader_options)
+    if suffix not in (*TEXT_SUFFIXES, PARQUET_SUFFIX):
+        known = ", ".join((*TEXT_SUFFIXES, PARQUET_SUFFIX, *OTHER_SUFFIXES))
+        raise ValueError(f"{path}: unknown suffix {path.suffix!r}; known are {known}")
+    if reader_options:
+        raise ValueError(f"reader_options do not apply to {suffix} files")
+    dialect = None
+    if suffix in TEXT_SUFFIXES:
+        dialect = detect_dialect(
+            path,
+            **written,
+            columns=choice.named,
+            not_numbers=(*choice.not_numbers, CANDIDATE_COLUMN, TRUTH_COLUMN),
+        )
+        roles, content = read_csv_table(path, dialect, choice, separator, progress)
+    else:
+        _refuse_unused(suffix, ColumnChoice(), written)
+        roles, content = read_parquet_table(path, choice, separator, progress)
+    return _assembled(
+        path,
+        roles,
+        content,
+        embeddings=embeddings,
+        separator=separator,
+        dialect=dialect,
+        text_components=text_components,
+        random_state=random_state,
+        progress=progress,
+    )
+
+
+def _names(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
+    if isinstance(names, str):
+        raise ValueError(f"{what} must be a list of columns, got the single string {names!r}")
+    return None if names is None else tuple(names)
+
+
+def _refuse_unused(suffix: str, choice: ColumnChoice, written: dict[str, str | None]) -> None:
+    given: dict[str, Any] = {name: getattr(choice, name) for name in ("tags", "text", "image", "id")}
+    given |= {"features": choice.features, **written}
+    if suffix != ".arff":
+        given |= {"labels": choice.labels, "ignore": choice.ignore or None}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} does not apply to {suffix} files")
+
+
+def _from_dataset(
+    path: Path,
+    choice: ColumnChoice,
+    embeddings: str | Path | None,
+    reader_options: Mapping[str, Any] | None,
+) -> LabelledTable:
+    options = dict(reader_options or {})
+    if choice.labels is not None:
+        options["label_attributes"] = choice.labels
+    if choice.ignore:
+        options["ignore"] = choice.ignore
+    dataset = read_dataset(path, **{"empty_rows": "ignore", "empty_labels": "ignore", **options})
+    n_rows = len(dataset.candidates)
+    X, names = dataset.X, dataset.feature_names
+    if embeddings is not None:
+        X, names = read_embeddings(embeddings, n_rows, path), None
+    if X is None:
+        raise DatasetFormatError(
+            path, "has labels only: pass a file of embeddings (embeddings=…) to learn from"
+        )
+    return LabelledTable(
+        path=path,
+        X=X,
+        candidates=dataset.candidates,
+        label_names=dataset.label_names,
+        feature_names=names or default_feature_names(X.shape[1]),
+        feature_kind="columns" if embeddings is None else "embeddings",
+        ids=_row_numbers(n_rows),
+        dataset=dataset,
+        notes=tuple(untagged_note(dataset.candidates)),
+    )
+
+
+def _row_numbers(n_rows: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n_rows)))
+
+
+def _assembled(
+    path: Path,
+    roles: Roles,
+    content: Content,
+    *,
+    embeddings: str | Path | None,
+    separator: str,
+    dialect: Dialect | None,
+    text_components: int,
+    random_state: int,
+    progress: Progress | None,
+) -> LabelledTable:
+    n_rows = len(content.candidates)
+    kind: FeatureKind
+    transformer = None
+    if embeddings is not None:
+        kind, X = "embeddings", read_embeddings(embeddings, n_rows, path)
+    elif roles.features:
+        kind, X = "columns", content.numbers
+    else:
+        assert roles.text is not None
+        assert content.texts is not None
+        if progress is not None:
+            progress(0, None, "turning texts into features")
+        kind = "text"
+        transformer = _text_transformer(path, roles.text, content.texts, text_components, random_state)
+        X = transformer.transform(text_column(content.texts))
+    content.candidates.flags.writeable = False
+    return LabelledTable(
+        path=path,
+        X=X,
+        candidates=content.candidates,
+        label_names=content.label_names,
+        feature_names=roles.features if kind == "columns" else _numbered(kind, X.shape[1]),
+        feature_kind=kind,
+        ids=content.ids if content.ids is not None else _row_numbers(n_rows),
+        texts=content.texts,
+        images=content.images,
+        text_name=roles.text,
+        labels=roles.labels,
+        separator=separator,
+        dialect=dialect,
+        text_transformer=transformer,
+        notes=(*untagged_note(content.candidates), *content.notes),
+    )
+
+
+def _numbered(kind: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{kind}_{column}" for column in range(count))
+
+
+def _text_transformer(
+    path: Path, column: str, texts: tuple[str, ...], n_components: int, random_state: int
+) -> Any:
+    try:
+        return fit_text_features(texts, n_components=n_components, random_state=random_state)
+    except FewWordsError as error:
+        raise DatasetFormatError(path, f"column {column!r} is nothing to learn from: {error}") from error

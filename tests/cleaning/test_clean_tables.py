@@ -1,0 +1,337 @@
+"""Labelled tables: what is read is what stands in the file, whatever its format."""
+
+import csv
+import io
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+from skpml import CandidateLikelihood
+from skpml.cleaning import fit_text_features, read_table, text_column
+from skpml.datasets import DatasetFormatError, PartialDataset, read_csv, write_dataset
+from skpml.datasets.formats.label_columns import Flags, Tags
+from skpml.io import load_model, save_model
+
+PHOTOS = """file,warmth,note,tags,light
+a.jpg,1,first,sea; sky,2.5
+b.jpg,3,"two, with
+a break",sky,-1e-3
+c.jpg,4,,,0
+d.jpg,5,fourth,sand;sea;sea,1
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="photos.csv", encoding="utf-8"):
+        path = tmp_path / name
+        path.write_bytes(text.encode(encoding))
+        return path
+
+    return write
+
+
+def test_tags_and_numeric_columns(file):
+    table = read_table(file(PHOTOS), tags="tags", id="file", image="file", ignore=["note"])
+    assert table.label_names == ("sand", "sea", "sky")
+    assert table.candidates.tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0], [1, 1, 0]]
+    assert table.candidates.dtype == np.uint8
+    np.testing.assert_array_equal(table.X, [[1, 2.5], [3, -1e-3], [4, 0], [5, 1]])
+    assert table.feature_names == ("warmth", "light")
+    assert table.ids == table.images == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
+    assert table.texts is None
+    assert table.labels == Tags("tags")
+    assert table.feature_kind == "columns"
+    assert table.notes == (
+        "1 row has no label and is kept so (counted from 0: 2)",
+        "1 cell repeats a tag; it counts once",
+    )
+    assert repr(table) == "<LabelledTable 'photos.csv': 4 rows, 2 features (columns), 3 labels>"
+
+
+def test_without_an_id_column_rows_are_numbered(file):
+    table = read_table(file(PHOTOS), text="note", features=["light"])
+    assert table.ids == ("0", "1", "2", "3")
+    assert table.texts[1] == "two, with\na break"
+    assert (table.feature_kind, table.feature_names) == ("columns", ("light",))
+
+
+def test_a_column_called_tags_is_found_but_what_we_write_goes_first(file):
+    assert read_table(file(PHOTOS), ignore=["file", "note"]).labels == Tags("tags")
+    both = read_table(file("x,tags,candidate:a,candidate:b\n1,9,1,0\n2,8,0,1\n"))
+    assert both.labels == Flags(("candidate:a", "candidate:b"), ("a", "b"))
+    assert both.feature_names == ("x", "tags")
+
+
+def test_label_columns_in_every_spelling(file):
+    table = read_table(file("x,a,b\n1,1,TRUE\n2,0,no\n3,1.0,yes\n4,-1,False\n"), labels=["a", "b"])
+    assert table.candidates.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
+    assert table.label_names == ("a", "b")
+    assert table.labels == Flags(("a", "b"), ("a", "b"))
+
+
+def test_true_labels_are_never_features(file):
+    table = read_table(file("x,candidates,truth\n1,a;b,a\n2,b,b\n"))
+    assert table.feature_names == ("x",)
+    assert table.candidates.tolist() == [[1, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_dialects_give_the_same_table(file, encoding, delimiter):
+    rows = [["größe", "x", "tags"], ["klein", "1,5", "See,Meer"], ["groß", "-2,25", "Meer"]]
+    path = file("".join(delimiter.join(row) + "\r\n" for row in rows), encoding=encoding)
+    table = read_table(path, tags="tags", id="größe", separator=",")
+    np.testing.assert_array_equal(table.X, [[1.5], [-2.25]])
+    assert table.label_names == ("Meer", "See")
+    assert table.ids == ("klein", "groß")
+    assert table.dialect.delimiter == delimiter
+    assert table.dialect.decimal == ","
+
+
+def test_blank_lines_are_no_rows(file):
+    text = PHOTOS.replace("\n", "\n\n").replace("with\n\n", "with\n")
+    for blank in (PHOTOS, "\n" + text):
+        table = read_table(file(blank), id="file", ignore=["note"])
+        assert table.ids == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
+
+
+def test_a_separator_that_never_occurs_is_remarked(file):
+    table = read_table(file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n'))
+    assert table.notes[-1].endswith("but many hold ','; if that stands between tags, pass separator=','")
+    assert read_table(file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n'), separator=",").notes == ()
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+TAG = st.text(st.characters(exclude_characters=";\r", exclude_categories=["Cs"]), min_size=1, max_size=5)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(FINITE, st.lists(TAG, max_size=3), st.integers(-9, 9)), min_size=1, max_size=12
+    ).filter(lambda rows: any(tag.strip() for _, tags, _ in rows for tag in tags))
+)
+def test_rows_that_go_by_equal_rows_that_are_held(tmp_path_factory, rows):
+    """The reader of `skpml.datasets` holds the whole file; both find the same numbers and tags."""
+    path = tmp_path_factory.mktemp("rows") / "file.csv"
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerows([("x", "tags", "y"), *((repr(x), ";".join(tags), y) for x, tags, y in rows)])
+    path.write_bytes(buffer.getvalue().encode())
+    found = read_table(path, tags="tags", delimiter=",", quote='"', decimal=".", encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        held = read_csv(path, candidates="tags", empty_rows="ignore", empty_labels="ignore")
+    np.testing.assert_array_equal(found.X, held.X)
+    np.testing.assert_array_equal(found.candidates, held.candidates)
+    assert found.label_names == held.label_names
+
+
+def test_a_table_of_many_rows_goes_by_with_progress(file):
+    rng = np.random.default_rng(0)
+    X, flags = rng.normal(size=(9000, 3)), rng.integers(0, 2, size=(9000, 2))
+    lines = [
+        f"{a!r},{b!r},{c!r},{p},{q}" for (a, b, c), (p, q) in zip(X.tolist(), flags.tolist(), strict=True)
+    ]
+    path, seen = file("\n".join(["a,b,c,p,q", *lines]) + "\n"), []
+    table = read_table(path, labels=["p", "q"], progress=lambda *report: seen.append(report))
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.candidates, flags)
+    size = path.stat().st_size
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+    assert len(seen) > 3
+    assert 0 < seen[0][0] < size
+    assert seen[-1] == (size, size, "reading photos.csv")
+
+
+def parquet(path, **columns):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    return path
+
+
+def test_parquet_with_text_tags_equals_csv(file, tmp_path):
+    path = parquet(
+        tmp_path / "photos.parquet",
+        file=["a.jpg", "b.jpg", "c.jpg", "d.jpg"],
+        warmth=[1, 3, 4, 5],
+        note=["first", "two", None, "fourth"],
+        tags=["sea; sky", "sky", None, "sand;sea;sea"],
+        light=[2.5, -1e-3, 0.0, 1.0],
+    )
+    options = {"tags": "tags", "id": "file", "image": "file", "ignore": ["note"]}
+    expected, seen = read_table(file(PHOTOS), **options), []
+    found = read_table(path, **options, progress=lambda *report: seen.append(report))
+    np.testing.assert_array_equal(found.X, expected.X)
+    np.testing.assert_array_equal(found.candidates, expected.candidates)
+    for name in ("label_names", "feature_names", "ids", "images", "labels", "notes"):
+        assert getattr(found, name) == getattr(expected, name)
+    assert found.dialect is None
+    assert seen[-1] == (4, 4, "reading photos.parquet")
+    assert read_table(path, text="note", features=["light"]).texts == ("first", "two", "", "fourth")
+
+
+def test_parquet_with_lists_and_label_columns(tmp_path):
+    lists = parquet(tmp_path / "lists.parquet", id=[7, 8], x=[1, 2], tags=[["sea", " sky", "", None], []])
+    table = read_table(lists, id="id")
+    assert (table.ids, table.label_names) == (("7", "8"), ("sea", "sky"))
+    assert table.candidates.tolist() == [[1, 1], [0, 0]]
+    flags = parquet(tmp_path / "flags.parquet", x=[1.0, 2], a=[True, False], b=[-1, 1], c=[0.0, 1.0])
+    assert read_table(flags, labels=["a", "b", "c"]).candidates.tolist() == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    flags = rng.integers(0, 2, size=(50, 2))
+    path = parquet(
+        tmp_path / "many.parquet",
+        id=list(range(50)),
+        x=rng.normal(size=50),
+        p=flags[:, 0],
+        q=flags[:, 1],
+        tags=["a;b", "b"] * 25,
+    )
+    for options in ({"labels": ["p", "q"], "ignore": ["tags"]}, {"tags": "tags", "ignore": ["p", "q"]}):
+        whole = read_table(path, id="id", **options)
+        with monkeypatch.context() as patch:
+            patch.setattr("skpml.cleaning.parquet_tables._BATCH", 3)
+            parts = read_table(path, id="id", **options)
+        np.testing.assert_array_equal(parts.X, whole.X)
+        np.testing.assert_array_equal(parts.candidates, whole.candidates)
+        assert parts.ids == whole.ids == tuple(map(str, range(50)))
+
+
+def test_a_place_in_a_later_batch_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("skpml.cleaning.parquet_tables._BATCH", 2)
+    path = tmp_path / "late.parquet"
+    for columns, message in (
+        ({"id": ["a", "b", "c", "b"]}, "'b' in row 1 and in row 3"),
+        ({"id": ["a", "b", "c", "a"]}, "'a' in row 0 and in row 3"),
+        ({"x": [1.0, 2.0, 3.0, np.nan]}, "in row 3"),
+        ({"p": [0, 1, 0, 2]}, "holds 2 in row 3"),
+    ):
+        base = {"id": ["a", "b", "c", "d"], "x": [1.0, 2.0, 3.0, 4.0], "p": [0, 1, 0, 1]}
+        with pytest.raises(DatasetFormatError, match=message):
+            read_table(parquet(path, **(base | columns)), id="id", labels=["p"])
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat", ".arff"])
+def test_data_sets(tmp_path, suffix):
+    truth = np.array([[1, 0], [0, 1], [0, 0]], np.uint8)
+    dataset = PartialDataset(
+        [[1.0, 2], [3, 4], [5, 6]], np.maximum(truth, [[0, 1], [0, 0], [0, 0]]), truth, label_names=["a", "b"]
+    )
+    path = tmp_path / f"set{suffix}"
+    write_dataset(dataset, path)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, dataset.X)
+    np.testing.assert_array_equal(table.candidates, dataset.candidates)
+    assert table.label_names == ("a", "b")
+    assert table.ids == ("0", "1", "2")
+    assert len(table.feature_names) == 2
+    assert table.notes == ("1 row has no label and is kept so (counted from 0: 2)",)
+
+
+def test_options_of_the_reader_of_a_data_set(tmp_path):
+    path = tmp_path / "set.arff"
+    path.write_text(
+        "@relation r\n@attribute x numeric\n@attribute y numeric\n@attribute a {0,1}\n@data\n1,2,1\n3,4,0\n"
+    )
+    table = read_table(path, labels=["a"], ignore=["y"])
+    assert (table.label_names, table.feature_names) == (("a",), ("x",))
+    assert table.X.tolist() == [[1], [3]]
+    same = read_table(path, ignore=["y"], reader_options={"label_attributes": ["a"]})
+    assert same.label_names == ("a",)
+
+
+@pytest.mark.parametrize("kind", [".npy", ".npz"])
+def test_embeddings_beside_the_table(file, tmp_path, kind):
+    matrix, path = np.arange(8, dtype=np.float32).reshape(4, 2), tmp_path / f"vectors{kind}"
+    if kind == ".npy":
+        np.save(path, matrix)
+    else:
+        np.savez(path, vectors=matrix)
+    table = read_table(file(PHOTOS), text="note", embeddings=path)
+    np.testing.assert_array_equal(table.X, matrix)
+    assert table.X.dtype == np.float32
+    assert table.feature_kind == "embeddings"
+    assert table.feature_names == ("embeddings_0", "embeddings_1")
+    assert table.texts[0] == "first"
+    labels_only = tmp_path / "labels.npz"
+    write_dataset(PartialDataset(None, np.eye(4)), labels_only)
+    np.testing.assert_array_equal(read_table(labels_only, embeddings=path).X, matrix)
+
+
+def test_the_array_called_embeddings_is_taken(file, tmp_path):
+    path = tmp_path / "vectors.npz"
+    np.savez(path, ids=np.arange(4), embeddings=np.ones((4, 3)))
+    assert read_table(file(PHOTOS), embeddings=path).X.shape == (4, 3)
+
+
+HOURS = ("dawn", "morning", "noon", "evening", "night", "midnight", "all day")
+TEXTS = [
+    f"the whale swims in the wide sea at {HOURS[number % 7]}"
+    if number % 2
+    else f"a goat climbs on the high mountain at {HOURS[number % 7]}"
+    for number in range(30)
+]
+
+
+@pytest.fixture
+def stories(file):
+    lines = [f"{text},{'sea' if 'sea' in text else 'mountain'};walk" for text in TEXTS]
+    return file("\n".join(["story,tags", *lines]), "stories.csv")
+
+
+def test_texts_become_dense_features(stories):
+    table = read_table(stories, text="story", text_components=5)
+    assert table.X.shape == (30, 5)
+    assert (table.feature_kind, table.text_name) == ("text", "story")
+    np.testing.assert_allclose(np.linalg.norm(table.X, axis=1), 1)
+    np.testing.assert_array_equal(table.text_transformer.transform(text_column(TEXTS)), table.X)
+    np.testing.assert_array_equal(read_table(stories, text="story", text_components=5).X, table.X)
+    # Texts about the sea are nearer to each other than to those about mountains.
+    similar, sea = table.X @ table.X.T, np.array(["sea" in text for text in TEXTS])
+    assert similar[np.ix_(sea, sea)].min() > similar[np.ix_(sea, ~sea)].max()
+
+
+def test_never_more_features_than_words_or_rows():
+    assert fit_text_features(["one two", "two three"]).transform(text_column(["one"])).shape == (1, 2)
+    few = fit_text_features(["one two three four", "five six"]).transform(text_column(["one", "other"]))
+    assert few.shape == (2, 2)
+    assert few[1].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("texts", [["word"] * 5, ["", " "], ["a", "b"]])
+def test_texts_without_words(texts):
+    with pytest.raises(ValueError, match="fewer than two different words"):
+        fit_text_features(texts)
+
+
+def test_all_components_keep_all_angles():
+    """With as many components as the rank, the reduction is a rotation: cosines are those of the weights."""
+    full = fit_text_features(TEXTS, n_components=30)
+    weights = TfidfVectorizer(sublinear_tf=True).fit_transform(TEXTS)
+    X = full.transform(text_column(TEXTS))
+    np.testing.assert_allclose(X @ X.T, (weights @ weights.T).toarray(), atol=1e-8)
+
+
+def test_the_transformer_is_saved_with_a_model(stories, tmp_path):
+    pytest.importorskip("skops")
+    table = read_table(stories, text="story", text_components=5)
+    model = CandidateLikelihood().fit(table.X, table.candidates)
+    both = make_pipeline(table.text_transformer, model)
+    path = tmp_path / "stories.skpml"
+    save_model(both, path, label_names=table.label_names, feature_names=[table.text_name])
+    again = load_model(path)
+    np.testing.assert_array_equal(
+        again.predict_proba(text_column(TEXTS[:3])), model.predict_proba(table.X[:3])
+    )
