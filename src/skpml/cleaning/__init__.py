@@ -1,0 +1,1 @@
+"""Cleaning of a labelled file: which tags are doubtful, and what to do about them."""
