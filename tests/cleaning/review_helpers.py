@@ -6,7 +6,14 @@ import random
 from typing import Any
 
 NAMES = ["sea", "lake", "tree", "mountain", "snow", "city", "night", "people", "dog", "flower"]
-PARTNERS = {"sea": "lake", "lake": "sea", "tree": "flower", "mountain": "snow", "snow": "mountain", "city": "night"}
+PARTNERS = {
+    "sea": "lake",
+    "lake": "sea",
+    "tree": "flower",
+    "mountain": "snow",
+    "snow": "mountain",
+    "city": "night",
+}
 SCENES = [
     "A quiet bay at low tide, two boats on the sand and a row of pines behind the wall",
     "Early frost on the ridge above the village, seen from the southern path",
@@ -58,8 +65,12 @@ def large_payload(n_cells: int, *, seed: int = 0) -> dict[str, Any]:
     rows: list[tuple[int, int, float, str, str]] = []
     for number in range((n_cells + 1) // 2):
         tags = sorted(rng.sample(range(len(NAMES)), 3))
-        text = f"{rng.choice(SCENES)}, {rng.choice(['May', 'June', 'August', 'October'])} {1990 + number % 30}"
-        items.append({"id": f"img_{number:05d}.jpg", "row": 3 * number, "text": text, "image": None, "tags": tags})
+        text = (
+            f"{rng.choice(SCENES)}, {rng.choice(['May', 'June', 'August', 'October'])} {1990 + number % 30}"
+        )
+        items.append(
+            {"id": f"img_{number:05d}.jpg", "row": 3 * number, "text": text, "image": None, "tags": tags}
+        )
         for label in rng.sample(tags, 2):
             confidence = round(rng.betavariate(0.8, 1.1), 4)
             action = "drop" if confidence < 0.2 else "keep" if confidence > 0.8 else "ask"

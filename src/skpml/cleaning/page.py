@@ -79,7 +79,8 @@ def render_review(payload: Mapping[str, Any]) -> str:
         page_environment("skpml.cleaning")
         .get_template("review.html.j2")
         .render(
-            title=payload["title"],
+            # A file name may hold bytes that are no text.
+            title=payload["title"].encode("utf-8", "replace").decode(),
             data=Markup(_script_safe_json(payload)),
             style=Markup(_template("review.css")),
             script=Markup(script),
@@ -170,4 +171,6 @@ def _check_unique(place: str, name: str, values: Iterable[Any]) -> None:
     for number, value in enumerate(values):
         first = seen.setdefault(value, number)
         if first != number:
-            raise ValueError(f"{place} {first} and {number} have the same {name}, {value!r}; each must have its own")
+            raise ValueError(
+                f"{place} {first} and {number} have the same {name}, {value!r}; each must have its own"
+            )

@@ -8,14 +8,14 @@ function showDetail(cell, goTo) {
   const item = itemOf(cell), mark = decisions.marks[cell];
   byId("detail-label").textContent = labelName(cell);
   byId("detail-id").textContent = item.id;
-  byId("detail-row").textContent = `row ${count(item.row)}`;
+  byId("detail-row").textContent = `row ${item.row}`;
   byId("detail-text").textContent = item.text ?? "";
   byId("detail-text").hidden = item.text === null;
   byId("detail-confidence").textContent = probability(cells.confidence[cell]);
   byId("detail-meter").style.width = `${100 * cells.confidence[cell]}%`;
   byId("detail-action").replaceChildren(actionBadge(cell));
   byId("detail-reason").textContent = cells.reason[cell];
-  byId("detail-state").textContent = mark === UNDECIDED ? "not decided yet" : DECIDED_WORDS[mark];
+  byId("detail-state").textContent = DECIDED_WORDS[mark];
   byId("detail-state").className = `state ${DECIDED_WORDS[mark]}`;
   byId("keep").setAttribute("aria-pressed", String(mark === KEEP));
   byId("drop").setAttribute("aria-pressed", String(mark === DROP));

@@ -16,15 +16,15 @@ function confirmFirst({ question, explanation, yes, then }) {
   byId("confirm-question").textContent = question;
   byId("confirm-explanation").textContent = explanation;
   byId("confirm-yes").textContent = yes;
-  dialog.returnValue = "";
-  dialog.onclose = () => { if (dialog.returnValue === "yes") then(); };
+  dialog.querySelector("form").onsubmit = (event) => { if (event.submitter.value === "yes") then(); };
   dialog.showModal();
 }
 
 const menus = Array.from(document.querySelectorAll("details.menu"));
 for (const menu of menus) {
   document.addEventListener("click", (event) => { if (!menu.contains(event.target)) menu.open = false; });
-  for (const button of menu.querySelectorAll("button")) button.addEventListener("click", () => { menu.open = false; });
+  // Before the command itself runs, so that a dialog gives the focus back to the menu and not to a hidden entry.
+  for (const button of menu.querySelectorAll("button")) button.addEventListener("click", closeMenus);
 }
 
 // Closes an open menu; says whether there was one.

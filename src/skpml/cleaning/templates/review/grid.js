@@ -26,6 +26,7 @@ const grid = {
   // Lists what `listing` holds now.
   rebuild() {
     this.height = byId("row-probe").getBoundingClientRect().height || this.height;
+    this.element.style.setProperty("--scrollbar", `${this.scroller.offsetWidth - this.scroller.clientWidth}px`);
     const total = listing.order.length;
     this.spacer.style.height = `${total * this.height}px`;
     this.element.setAttribute("aria-rowcount", String(total + 1));

@@ -140,6 +140,7 @@ function showList() {
   byId("no-match-words").textContent = nCells === 0 ? "There is no doubtful tag to check." : "No cell matches.";
   byId("clear").hidden = byId("clear-filters").hidden = !listing.filtered;
   byId("shown").textContent = listing.filtered ? `${count(listing.order.length)} of ${count(nCells)}` : count(nCells);
+  document.body.classList.toggle("filtered", listing.filtered);
   byId("filters-toggle").classList.toggle("active", listing.label >= 0 || listing.action !== "" || listing.state !== "");
   grid.rebuild();
   return top;

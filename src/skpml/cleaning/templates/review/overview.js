@@ -32,7 +32,7 @@ function labelEntry(place, listed, largest, chooseLabel) {
     bar("all", 0, label.candidates), bar("wrong", 0, label.wrong), bar("interval", label.low, label.high),
   );
   const words =
-    `${estimate(label.wrong)} of ${count(label.candidates)} wrong (${estimate(label.low)} to ${estimate(label.high)})`;
+    `about ${estimate(label.wrong)} of ${count(label.candidates)} wrong (${estimate(label.low)} to ${estimate(label.high)})`;
   const partner = label.partner === null ? null : make("span", { class: "soft" }, "confused with ", make("bdi", {}, label.partner));
   return make(
     "li", {},
