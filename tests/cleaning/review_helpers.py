@@ -59,7 +59,7 @@ def small_payload() -> dict[str, Any]:
 
 
 def large_payload(n_cells: int, *, seed: int = 0) -> dict[str, Any]:
-    """Cells in the shape of a real audit: two for each item, the least certain first."""
+    """Cells in the shape of a real audit: two for each item, the less certain ones first."""
     rng = random.Random(seed)
     items: list[dict[str, Any]] = []
     rows: list[tuple[int, int, float, str, str]] = []
@@ -81,7 +81,7 @@ def large_payload(n_cells: int, *, seed: int = 0) -> dict[str, Any]:
                 f"“{other}” {min(0.99, 1.1 - confidence):.2f}, which explains the row better."
             )
             rows.append((number, label, confidence, action, reason))
-    rows = sorted(rows[:n_cells], key=lambda row: abs(row[2] - 0.5))
+    rows = sorted(rows[:n_cells], key=lambda row: abs(row[2] - 0.5) + 0.4 * rng.random())
     columns = [list(column) for column in zip(*rows, strict=True)]
     labels = [make_label(name, rng.randint(250, 1400), round(rng.uniform(8, 240), 1)) for name in NAMES]
     return {

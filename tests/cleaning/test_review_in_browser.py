@@ -190,8 +190,21 @@ def test_filters_search_and_sort_choose_the_rows(show: Any) -> None:
     for name, places in orders.items():
         page.locator("#sort").select_option(name)
         assert listed(page) == [ALL[place] for place in places], name
+    head = page.get_by_role("columnheader", name="Confidence")
+    for direction, name in (("ascending", "doubted"), ("descending", "believed")):
+        head.get_by_text("Confidence").click()
+        assert listed(page) == [ALL[place] for place in orders[name]]
+        assert head.get_attribute("aria-sort") == direction
     page.locator("#grid [data-sort=usefulness]").click()
     assert listed(page) == ALL
+    assert head.get_attribute("aria-sort") is None
+    # A key pressed right after typing acts on the list of what was typed.
+    press(page, "/")
+    page.keyboard.type("b9")
+    press(page, "Enter", "d")
+    assert listed(page) == [ALL[1]]
+    assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
+    assert page.locator("#rows .dropped").count() == 1
 
 
 def test_everything_is_decided_undone_and_skipped_by_keyboard(show: Any) -> None:
@@ -345,7 +358,14 @@ def test_without_storage_a_note_is_shown_and_the_rest_works(show: Any) -> None:
     page = show(small_payload(), before=refuse)
     assert page.locator("#storage-note").is_visible()
     press(page, "k", "d", "u")
+    page.close(run_before_unload=True)
+    page.wait_for_timeout(100)
+    # The browser has asked whether to leave, and was told to stay.
+    assert show.troubles == [""]
+    show.troubles.clear()
     assert exported(page) == HEADER + "b10.jpg,17,sea,keep,0.48\n"
+    with page.expect_event("close"):
+        page.close(run_before_unload=True)
 
 
 def test_the_export_is_exact_and_comes_back(show: Any) -> None:

@@ -116,28 +116,48 @@ FAULTS = [
     ),
     (
         change("items", 0, "tags", 1, value=3),
-        "items[0]['tags'][1] is 3; it must be a position in labels, from 0 to 2",
+        "items[0]['tags'][1] of the review page is 3; it must be a position in labels, from 0 to 2",
     ),
     (
         change("cells", "item", 4, value=-1),
-        "cells['item'][4] is -1; it must be a position in items, from 0 to 2",
+        "cells['item'][4] of the review page is -1; it must be a position in items, from 0 to 2",
     ),
-    (change("cells", "label", 0, value=True), "cells['label'][0] is True; it must be a position in labels"),
+    (
+        change("cells", "label", 0, value=True),
+        "cells['label'][0] of the review page is True; it must be a position in labels",
+    ),
     (
         change("cells", "action", 2, value="delete"),
-        "cells['action'][2] is 'delete'; it must be one of 'keep', 'drop'",
+        "cells['action'][2] of the review page is 'delete'; it must be one of 'keep', 'drop'",
     ),
     (
         change("cells", "confidence", 1, value=float("nan")),
-        "cells['confidence'][1] is nan; it must be a number from 0",
+        "cells['confidence'][1] of the review page is nan; it must be a number from 0",
     ),
     (
         change("cells", "confidence", 1, value=1.5),
-        "cells['confidence'][1] is 1.5; it must be a number from 0 to 1",
+        "cells['confidence'][1] of the review page is 1.5; it must be a number from 0 to 1",
     ),
-    (change("labels", 2, "name", value="sea"), "labels 0 and 2 have the same name, 'sea'"),
-    (change("items", 1, "row", value=17), "items 0 and 1 have the same row, 17"),
-    (change("cells", "label", 2, value=0), "cells 0 and 2 have the same pair of item and label, (0, 0)"),
+    (change("labels", 2, "name", value="sea"), "labels 0 and 2 of the review page have the same name, 'sea'"),
+    (change("items", 1, "row", value=17), "items 0 and 1 of the review page have the same row, 17"),
+    (
+        change("cells", "label", 2, value=0),
+        "cells 0 and 2 of the review page have the same pair of item and label, (0, 0)",
+    ),
+    (change("items", 1, "id", value=9), "items[1]['id'] of the review page is 9; it must be a string"),
+    (
+        change("items", 1, "row", value="9"),
+        "items[1]['row'] of the review page is '9'; it must be a whole number",
+    ),
+    (
+        change("items", 1, "text", value=9),
+        "items[1]['text'] of the review page is 9; it must be a string or None",
+    ),
+    (
+        change("cells", "reason", 0, value=None),
+        "cells['reason'][0] of the review page is None; it must be a string",
+    ),
+    (change("title", value=None), "title of the review page is None; it must be a string"),
     (change("overview", "wrong", value=float("inf")), "must be plain values that JSON can hold"),
     (change("overview", "wrong", value={1}), "must be plain values that JSON can hold"),
 ]

@@ -32,12 +32,12 @@ function actionBadge(cell) {
 function tagEntry(item, label, current, goTo) {
   const cell = findCell(item.row, labels[label].name);
   const name = make("bdi", {}, labels[label].name);
-  if (cell === undefined) return make("li", { class: "tag" }, name, make("small", {}, "not in doubt"));
+  if (cell === undefined) return make("li", { class: "tag" }, make("span", {}, name, make("small", {}, "not in doubt")));
   const mark = decisions.marks[cell];
   const state = mark === UNDECIDED ? `${probability(cells.confidence[cell])}, undecided` : DECIDED_WORDS[mark];
-  const look = `tag ${DECIDED_WORDS[mark]}${cell === current ? " current" : ""}`;
-  if (cell === current) return make("li", { class: look, "aria-current": "true" }, name, make("small", {}, state));
-  return make("li", { class: look }, make("button", { type: "button", onclick: () => goTo(cell) }, name, make("small", {}, state)));
+  const look = `tag ${DECIDED_WORDS[mark]}`, words = [name, make("small", {}, state)];
+  if (cell === current) return make("li", { class: `${look} current`, "aria-current": "true" }, make("span", {}, ...words));
+  return make("li", { class: look }, make("button", { type: "button", onclick: () => goTo(cell) }, ...words));
 }
 
 // Only a path beside the page is shown as a picture: an address elsewhere would be a request to a stranger.

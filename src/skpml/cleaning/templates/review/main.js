@@ -155,9 +155,21 @@ function relist() {
   listing.search(search.value);
   listing.refresh();
   markChosenLabel();
+  markSorting();
   grid.scroller.scrollTop = 0;
   const top = showList();
   goTo(current >= 0 && listing.places[current] >= 0 ? current : top);
+}
+
+// Which column the rows follow, for those who hear the table and as a mark for those who see it.
+function markSorting() {
+  const directions = { label: "ascending", id: "ascending", doubted: "ascending", believed: "descending" };
+  for (const head of document.querySelectorAll("[data-sort]")) {
+    const follows = head.dataset.sort === (listing.sort === "believed" ? "doubted" : listing.sort);
+    const direction = follows ? directions[listing.sort] : undefined;
+    if (direction) head.parentElement.setAttribute("aria-sort", direction);
+    else head.parentElement.removeAttribute("aria-sort");
+  }
 }
 
 function clearFilters() {
@@ -205,9 +217,21 @@ const moves = {
   Enter: skip,
 };
 
+// The list follows what is typed with a little delay; nobody decides on a list that is about to change.
+let typing = 0;
+function searchNow() {
+  clearTimeout(typing);
+  typing = 0;
+  relist();
+}
+function leaveSearch() {
+  if (typing) searchNow();
+  grid.element.focus();
+}
+
 function escape(target) {
   if (closeMenus()) return;
-  if (target === search) return grid.element.focus();
+  if (target === search) return leaveSearch();
   if (document.body.classList.contains("overview-open")) return byId("overview-toggle").click();
   closeSheet();
 }
@@ -225,7 +249,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target === search && (key === "Enter" || key === "ArrowDown")) {
     event.preventDefault();
-    return grid.element.focus();
+    return leaveSearch();
   }
   if (types) return;
   // Blank, arrows and their like belong to the list; elsewhere they press buttons and scroll.
@@ -242,14 +266,17 @@ const labelsByName = labels.map((_, place) => place);
 labelsByName.sort((a, b) => new Intl.Collator("en", { numeric: true }).compare(labels[a].name, labels[b].name));
 byId("filter-label").append(...labelsByName.map((place) => make("option", { value: place }, labels[place].name)));
 
-let typing = 0;
 search.addEventListener("input", () => {
   clearTimeout(typing);
-  typing = setTimeout(relist, 120);
+  typing = setTimeout(searchNow, 120);
 });
 for (const id of ["filter-label", "filter-action", "filter-state", "sort"]) byId(id).addEventListener("change", relist);
 for (const head of document.querySelectorAll("[data-sort]"))
-  head.addEventListener("click", () => { byId("sort").value = head.dataset.sort; relist(); });
+  head.addEventListener("click", () => {
+    const turned = head.dataset.sort === "doubted" && listing.sort === "doubted";
+    byId("sort").value = turned ? "believed" : head.dataset.sort;
+    relist();
+  });
 
 function toggle(id, name) {
   byId(id).addEventListener("click", () => {

@@ -6,6 +6,7 @@ const LETTERS = ".kd";
 const fingerprint = (() => {
   let hash = 0x811c9dc5;
   const mix = (number) => { hash = Math.imul(hash ^ number, 0x01000193) >>> 0; };
+  for (const { name } of labels) for (const sign of `${name}\n`) mix(sign.codePointAt(0));
   for (let cell = 0; cell < nCells; cell += 1) {
     mix(itemOf(cell).row);
     mix(cells.label[cell]);
