@@ -471,7 +471,10 @@ def test_fifty_thousand_cells_are_listed_without_freezing(show: Any) -> None:
         ".some(row => Math.abs(row.getAttribute('aria-rowindex') - 25000) < 30)"
     )
     assert page.locator("#rows [role=row]").count() < 60
-    # The current row stays known while it is out of sight, and so does the focus.
+    # The current row stays known while it is out of sight, also in a window of another size, and so does the focus.
+    assert current(page) == last
+    page.set_viewport_size({"width": 1300, "height": 700})
+    page.wait_for_timeout(50)
     assert current(page) == last
     assert page.evaluate("document.activeElement.id") == "grid"
     slow = page.evaluate(
@@ -490,7 +493,7 @@ def test_fifty_thousand_cells_are_listed_without_freezing(show: Any) -> None:
     assert page.locator("#shown").inner_text() == "49,999 of 50,000"
 
 
-@pytest.mark.parametrize("width", [360, 390, 768, 1100, 1400])
+@pytest.mark.parametrize("width", [320, 360, 768, 1100, 1400])
 def test_the_page_is_never_wider_than_the_screen(show: Any, width: int) -> None:
     payload = small_payload()
     payload["labels"][0]["name"] = "a_label_without_any_blank_" * 6

@@ -17,8 +17,7 @@ function parseCsv(text) {
     fields = [];
     begin = line;
   };
-  const start = text.charCodeAt(0) === 0xfeff ? 1 : 0;
-  for (let at = start; at < text.length; at += 1) {
+  for (let at = 0; at < text.length; at += 1) {
     const sign = text[at];
     const isBreak = sign === "\n" || (sign === "\r" && text[at + 1] !== "\n");
     if (isBreak) line += 1;
