@@ -179,7 +179,7 @@ def test_filters_search_and_sort_choose_the_rows(show: Any) -> None:
             "count => document.getElementById('shown').textContent === `${count} of 5`", arg=len(places)
         )
         assert listed(page) == [ALL[place] for place in places]
-    assert page.get_by_text("No cell matches.").is_visible()
+    assert page.get_by_text("No tag matches.").is_visible()
     page.locator("#clear").click()
     orders = {
         "doubted": [4, 1, 0, 3, 2],
@@ -409,7 +409,7 @@ def test_an_import_adds_changes_and_refuses(show: Any) -> None:
         HEADER + "b9.jpg,3,tree,drop,0.07\na1.jpg,5,sea,keep,\nb9.jpg,3,lake,drop,\nwrong.jpg,5,lake,drop,\n"
     )
     assert imported(page, file) == (
-        "other.csv: 2 decisions read, 2 of them new here. 2 lines left out: not a cell of this page."
+        "other.csv: 2 decisions read, 2 of them new here. 2 lines left out: not listed on this page."
     )
     assert progress(page) == "3 of 5 decided 2 kept 1 dropped"
     press(page, "u")
@@ -499,7 +499,17 @@ def test_the_page_is_never_wider_than_the_screen(show: Any, width: int) -> None:
     payload["labels"][0]["name"] = "a_label_without_any_blank_" * 6
     payload["items"][0].update(id="path/" * 40, text="word" * 100)
     payload["title"] = "a_long_name_of_a_file_" * 10
+    payload["overview"].update(candidates=10_000_000, wrong=1_234_567.8, low=1_000_000, high=2_000_000)
     page = show(payload, viewport={"width": width, "height": 740})
+    # As with fifty thousand cells.
+    page.evaluate(
+        """() => {
+          document.getElementById("progress-words").textContent = "49,999 of 50,000 decided";
+          document.getElementById("progress-kept").textContent = "24,999 kept";
+          document.getElementById("progress-dropped").textContent = "25,000 dropped";
+        }"""
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.locator("#rows [role=row]").first.click()
     assert page.locator("#detail-label").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -538,7 +548,26 @@ def test_on_a_phone_the_details_are_a_sheet(show: Any) -> None:
     page.get_by_role("button", name="Overview").click()
     page.get_by_role("button", name=re.compile("^lake")).click()
     assert not page.locator("#overview").is_visible()
-    assert page.get_by_text("No cell matches.").is_visible()
+    assert page.get_by_text("No tag matches.").is_visible()
+
+
+def test_on_a_phone_held_across_list_and_verdict_are_in_sight(show: Any) -> None:
+    page = show(small_payload(), viewport={"width": 640, "height": 360})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    assert page.evaluate("document.documentElement.scrollHeight") <= 360
+    for place in (
+        "#keep",
+        "#drop",
+        "#skip",
+        "#undo",
+        "#rows [aria-selected=true]",
+        "#export",
+        "#detail-label",
+    ):
+        box = page.locator(place).bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 360, place
+        assert box["x"] + box["width"] <= 640, place
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -637,5 +666,5 @@ def test_a_page_without_cells_says_so(show: Any) -> None:
     page = show(payload)
     press(page, "k", "d", "u", "j", "Space", "End")
     assert page.get_by_text("There is no doubtful tag to check.").is_visible()
-    assert page.get_by_text("No cell is chosen.").is_visible()
+    assert page.get_by_text("No tag is chosen.").is_visible()
     assert progress(page) == "0 of 0 decided 0 kept 0 dropped"

@@ -27,6 +27,10 @@ _SCRIPTS = (
     "overview.js",
     "detail.js",
     "grid.js",
+    "moving.js",
+    "commands.js",
+    "showing.js",
+    "keyboard.js",
     "main.js",
 )
 

@@ -29,6 +29,8 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
+// As people read: img_9 before img_10.
+const readingOrder = new Intl.Collator("en", { numeric: true });
 const wholeNumbers = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const count = (number) => wholeNumbers.format(number);

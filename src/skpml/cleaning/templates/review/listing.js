@@ -69,12 +69,11 @@ const comparisons = {
   },
 };
 function ranksOf(names) {
-  const collator = new Intl.Collator("en", { numeric: true });
-  const sorted = names.map((_, place) => place).sort((a, b) => collator.compare(names[a], names[b]));
+  const sorted = names.map((_, place) => place).sort((a, b) => readingOrder.compare(names[a], names[b]));
   const ranks = new Uint32Array(names.length);
   sorted.forEach((place, rank) => {
     const previous = sorted[rank - 1];
-    const equal = rank > 0 && collator.compare(names[previous], names[place]) === 0;
+    const equal = rank > 0 && readingOrder.compare(names[previous], names[place]) === 0;
     ranks[place] = equal ? ranks[previous] : rank;
   });
   return ranks;
