@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from report_helpers import METHODS, make_failure, make_records, make_suite
+
+from browser_helpers import ARGUMENTS, CHROMIUM, contrast
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -21,14 +22,9 @@ from playwright.sync_api import sync_playwright
 from skpml.experiments.report import render_report
 from skpml.experiments.tables import collect, metric_table
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 ATTACK = "<img src=http://example.org/x onerror=alert(1)><script>alert(1)</script>"
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run",
-)  # fmt: skip
 METRIC = "average_precision"
 TABLE = "#metric-average_precision table.wide"
 
@@ -183,18 +179,6 @@ def test_markup_in_names_and_messages_is_shown_as_text(page: Any) -> None:
     page.locator("summary", has_text="Methods").click()
     page.get_by_role("checkbox", name=ATTACK).uncheck()
     assert ATTACK not in names(page, "#ranks table")
-
-
-def contrast(one: str, other: str) -> float:
-    """Contrast of two colours, as the guidelines for accessible pages reckon it."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

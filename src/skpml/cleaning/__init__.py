@@ -7,6 +7,8 @@ from skpml.cleaning.counting import WrongCounts
 from skpml.cleaning.decisions import Decisions, read_decisions, write_decisions
 from skpml.cleaning.dialect import Dialect, detect_dialect
 from skpml.cleaning.label_studio import label_studio_config, label_studio_tasks, write_label_studio
+from skpml.cleaning.page import render_review
+from skpml.cleaning.payload import review_payload
 from skpml.cleaning.reasons import Reason
 from skpml.cleaning.tables import LabelledTable, read_table
 from skpml.cleaning.text_features import fit_text_features, text_column
@@ -26,6 +28,8 @@ __all__ = [
     "label_studio_tasks",
     "read_decisions",
     "read_table",
+    "render_review",
+    "review_payload",
     "suggest_actions",
     "text_column",
     "write_cleaned",

@@ -7,6 +7,7 @@ import click
 from skpml import __version__
 from skpml.cli.base import App
 from skpml.cli.bench import bench
+from skpml.cli.clean import clean
 from skpml.cli.data import data
 from skpml.cli.demo import demo
 from skpml.cli.evaluate import evaluate
@@ -33,5 +34,5 @@ def app() -> None:
     """
 
 
-for _command in (demo, data, methods, fit, predict, evaluate, bench):
+for _command in (demo, data, clean, methods, fit, predict, evaluate, bench):
     app.add_command(_command)

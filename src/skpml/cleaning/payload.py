@@ -1,0 +1,83 @@
+"""What the review page is given: an audit of a table, as plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skpml.cleaning.audit import Audit
+from skpml.cleaning.tables import LabelledTable
+
+
+def review_payload(
+    table: LabelledTable, found: Audit, *, settings: Sequence[tuple[str, str]] = ()
+) -> dict[str, Any]:
+    """The payload of :func:`skpml.cleaning.render_review`.
+
+    Parameters
+    ----------
+    table : LabelledTable
+    found : Audit
+        Of the rows of the table.
+    settings : sequence of (name, text)
+        How the audit was made, for the reader.
+    """
+    rows = list(dict.fromkeys(doubt.row for doubt in found.doubts))
+    item = {row: place for place, row in enumerate(rows)}
+    estimate, low, high = found.wrong.total
+    counts = table.candidates.sum(axis=0)
+    return {
+        "title": table.path.name,
+        "key": _key(table, found),
+        "settings": [[name, text] for name, text in settings],
+        "overview": {
+            "rows": len(table.candidates),
+            "labels": len(table.label_names),
+            "candidates": int(counts.sum()),
+            "wrong": round(estimate, 1),
+            "low": round(low, 1),
+            "high": round(high, 1),
+        },
+        "labels": [
+            {
+                "name": name,
+                "candidates": int(counts[label]),
+                "wrong": round(float(found.wrong.estimate[label]), 1),
+                "low": round(float(found.wrong.low[label]), 1),
+                "high": round(float(found.wrong.high[label]), 1),
+                "partner": found.partners[label],
+            }
+            for label, name in enumerate(table.label_names)
+        ],
+        "items": [
+            {
+                "id": table.ids[row],
+                "row": row,
+                "text": None if table.texts is None else table.texts[row],
+                "image": None if table.images is None else table.images[row],
+                "tags": np.flatnonzero(table.candidates[row]).tolist(),
+            }
+            for row in rows
+        ],
+        "cells": {
+            "item": [item[doubt.row] for doubt in found.doubts],
+            "label": [doubt.label for doubt in found.doubts],
+            "confidence": [round(doubt.confidence, 4) for doubt in found.doubts],
+            "action": [doubt.action for doubt in found.doubts],
+            "reason": [str(doubt.reason) for doubt in found.doubts],
+        },
+    }
+
+
+def _key(table: LabelledTable, found: Audit) -> str:
+    """The same for the same file and the same doubts, so that decisions are found again."""
+    content = hashlib.sha256()
+    for part in (table.path.name, *table.ids, *table.label_names):
+        content.update(part.encode())
+        content.update(b"\0")
+    content.update(np.ascontiguousarray(table.candidates).tobytes())
+    content.update(repr([(doubt.row, doubt.label) for doubt in found.doubts]).encode())
+    return content.hexdigest()[:24]

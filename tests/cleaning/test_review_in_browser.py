@@ -1,0 +1,672 @@
+"""The review page in a real browser: finding, deciding, keeping, exchanging; no trouble logged and nothing asked for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from review_helpers import NAMES, large_payload, small_payload
+
+from browser_helpers import ARGUMENTS, CHROMIUM, contrast
+
+pytest.importorskip("jinja2")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from playwright.sync_api import sync_playwright
+
+from skpml.cleaning.page import render_review
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+WIDE = {"width": 1400, "height": 900}
+PHONE = {"width": 360, "height": 640}
+HEADER = "id,row,label,decision,confidence\n"
+ATTACK = "<img src=x onerror='window.attacked=1'><script>window.attacked=1</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_playwright() as driver:
+        held = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield held
+        held.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens the page of a payload; at the end no error was logged, no dialog shown and nothing else asked for."""
+    troubles: list[str] = []
+    requests: list[str] = []
+    allowed: set[str] = set()
+    contexts: list[Any] = []
+
+    def opened(
+        payload: dict[str, Any], *, viewport: Any = WIDE, before: str = "", files: tuple[str, ...] = ()
+    ) -> Any:
+        file = tmp_path / "review.html"
+        file.write_text(render_review(payload), encoding="utf-8")
+        allowed.update({file.as_uri()}, (f"{tmp_path.as_uri()}/{name}" for name in files))
+        context = browser.new_context(viewport=viewport, reduced_motion="reduce")
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(5000)
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        if before:
+            page.add_init_script(before)
+        page.goto(file.as_uri())
+        return page
+
+    opened.troubles = troubles  # type: ignore[attr-defined]
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []
+    assert {url for url in requests if not url.startswith("blob:")} == allowed
+
+
+def listed(page: Any) -> list[tuple[str, str]]:
+    """Tag and id of the rows in the document, from top to bottom."""
+    rows = page.locator("#rows [role=row]").evaluate_all(
+        """rows => rows.map(row => [Number(row.getAttribute("aria-rowindex")),
+             row.querySelector(".tag-name").textContent, row.querySelector(".id").textContent])"""
+    )
+    return [(tag, item) for _, tag, item in sorted(rows)]
+
+
+def current(page: Any) -> tuple[str, str]:
+    """Tag and id of the current cell; the row that the grid names and the details agree."""
+    row = page.locator(f"[id='{page.locator('#grid').get_attribute('aria-activedescendant')}']")
+    assert row.get_attribute("aria-selected") == "true"
+    assert page.locator("#rows [aria-selected=true]").count() == 1
+    shown = (page.locator("#detail-label").inner_text(), page.locator("#detail-id").inner_text())
+    assert (row.locator(".tag-name").inner_text(), row.locator(".id").inner_text()) == shown
+    return shown
+
+
+def progress(page: Any) -> str:
+    return " ".join(page.locator(".progress p").inner_text().split())
+
+
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def exported(page: Any) -> str:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export").click()
+    assert waiting.value.suggested_filename == "photos_decisions.csv"
+    return Path(waiting.value.path()).read_bytes().decode("utf-8")
+
+
+def imported(page: Any, text: str, name: str = "other.csv") -> str:
+    """Imports a file of decisions and returns what the page says to it."""
+    page.locator("#notices").evaluate("element => element.replaceChildren()")
+    page.set_input_files("#import-file", {"name": name, "mimeType": "text/csv", "buffer": text.encode()})
+    return page.locator("#notices p").inner_text()
+
+
+def choose_command(page: Any, name: str) -> None:
+    page.locator(".menu summary").click()
+    page.get_by_role("button", name=name).click()
+
+
+ALL = [("sea", "b10.jpg"), ("tree", "b9.jpg"), ("lake", "b10.jpg"), ("lake", "a1.jpg"), ("sea", "a1.jpg")]
+
+
+def test_the_overview_says_what_the_payload_says(show: Any) -> None:
+    page = show(small_payload())
+    assert page.locator("h1").inner_text() == "photos.csv"
+    assert page.locator("#sentence").inner_text() == (
+        "About 61 of 410 tags are wrong (52 to 70). 5 doubtful tags are listed here."
+    )
+    entries = page.locator("#labels button").all_inner_texts()
+    # The most wrong first.
+    assert [entry.split("\n")[0] for entry in entries] == ["sea", "tree", "lake"]
+    assert "about 7.3 of 90 wrong (4 to 10)" in entries[2]
+    assert "confused with sea" in entries[2]
+    # The bars are to one scale: candidates, wrong and interval as shares of the largest label.
+    widths = (
+        page.locator("#labels .plot")
+        .nth(0)
+        .evaluate(
+            "plot => Array.from(plot.children, bar => [bar.offsetLeft, bar.offsetWidth].map(x => x / plot.clientWidth))"
+        )
+    )
+    low, high = small_payload()["labels"][0]["low"], small_payload()["labels"][0]["high"]
+    expected = [(0, 120 / 200), (0, 30.2 / 200), (low / 200, (high - low) / 200)]
+    for (left, width), (wanted_left, wanted_width) in zip(widths, expected, strict=True):
+        assert left == pytest.approx(wanted_left, abs=0.01)
+        assert width == pytest.approx(wanted_width, abs=0.01)
+    page.get_by_text("How this was made").click()
+    assert "candidate likelihood" in page.locator("#settings").inner_text()
+
+
+def test_filters_search_and_sort_choose_the_rows(show: Any) -> None:
+    page = show(small_payload())
+    assert listed(page) == ALL
+    page.locator("#labels button", has_text="lake").first.focus()
+    page.get_by_role("button", name=re.compile("^tree")).click()
+    assert listed(page) == [ALL[1]]
+    assert page.locator("#shown").inner_text() == "1 of 5"
+    page.get_by_role("button", name=re.compile("^tree")).click()
+    assert listed(page) == ALL
+    page.get_by_role("combobox", name="Suggested", exact=True).select_option("drop")
+    assert listed(page) == [ALL[1], ALL[4]]
+    page.get_by_role("combobox", name="Tag", exact=True).select_option(label="sea")
+    assert listed(page) == [ALL[4]]
+    page.get_by_role("button", name="Show all").first.click()
+    assert listed(page) == ALL
+    for words, places in (
+        ("BAY", [0, 2, 3, 4]),
+        ("bay forest", [3, 4]),
+        ("b9", [1]),
+        ("lake bay", [2, 3]),
+        ("xyz", []),
+    ):
+        page.get_by_role("searchbox").fill(words)
+        page.wait_for_function(
+            "count => document.getElementById('shown').textContent === `${count} of 5`", arg=len(places)
+        )
+        assert listed(page) == [ALL[place] for place in places]
+    assert page.get_by_text("No tag matches.").is_visible()
+    page.locator("#clear").click()
+    orders = {
+        "doubted": [4, 1, 0, 3, 2],
+        "believed": [2, 3, 0, 1, 4],
+        "label": [2, 3, 0, 4, 1],
+        "id": [3, 4, 1, 0, 2],
+    }
+    for name, places in orders.items():
+        page.locator("#sort").select_option(name)
+        assert listed(page) == [ALL[place] for place in places], name
+    head = page.get_by_role("columnheader", name="Confidence")
+    for direction, name in (("ascending", "doubted"), ("descending", "believed")):
+        head.get_by_text("Confidence").click()
+        assert listed(page) == [ALL[place] for place in orders[name]]
+        assert head.get_attribute("aria-sort") == direction
+    page.locator("#grid [data-sort=usefulness]").click()
+    assert listed(page) == ALL
+    assert head.get_attribute("aria-sort") is None
+    # A key pressed right after typing acts on the list of what was typed.
+    press(page, "/")
+    page.keyboard.type("b9")
+    press(page, "Enter", "d")
+    assert listed(page) == [ALL[1]]
+    assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
+    assert page.locator("#rows .dropped").count() == 1
+
+
+def test_everything_is_decided_undone_and_skipped_by_keyboard(show: Any) -> None:
+    page = show(small_payload())
+    assert current(page) == ALL[0]
+    press(page, "k")
+    assert current(page) == ALL[1]
+    press(page, "d", "j", "d")
+    assert current(page) == ALL[4]
+    assert progress(page) == "3 of 5 decided 1 kept 2 dropped"
+    assert page.locator("#status").inner_text() == "dropped: lake, a1.jpg. 3 of 5 decided"
+    press(page, "Space")
+    assert current(page) == ALL[2]
+    press(page, "Enter")
+    assert current(page) == ALL[4]
+    press(page, "u", "Control+z")
+    assert current(page) == ALL[1]
+    assert progress(page) == "1 of 5 decided 1 kept 0 dropped"
+    press(page, "u", "u")
+    assert progress(page) == "0 of 5 decided 0 kept 0 dropped"
+    assert page.locator("#undo").get_attribute("aria-disabled") == "true"
+    press(page, "End", "k")
+    # The last row has no next one: it stays, and can be changed.
+    assert current(page) == ALL[4]
+    press(page, "d", "ArrowUp", "ArrowUp", "ArrowDown")
+    assert current(page) == ALL[3]
+    assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
+    press(page, "/")
+    page.keyboard.type("duk")
+    assert page.get_by_role("searchbox").input_value() == "duk"
+    page.wait_for_function("() => document.getElementById('shown').textContent === '0 of 5'")
+    assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
+    press(page, "Control+a", "Delete", "Escape")
+    page.wait_for_function("() => document.getElementById('shown').textContent === '5'")
+    assert page.evaluate("document.activeElement.id") == "grid"
+    press(page, "?")
+    assert page.locator("#help").is_visible()
+    press(page, "d")
+    press(page, "Escape")
+    assert not page.locator("#help").is_visible()
+    assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
+
+
+def test_single_letters_can_be_switched_off(show: Any) -> None:
+    page = show(small_payload())
+    press(page, "?")
+    page.get_by_role("checkbox", name="Single letters are commands").uncheck()
+    press(page, "Escape", "k", "d")
+    assert progress(page).startswith("0 of 5")
+    page.reload()
+    press(page, "k")
+    assert progress(page).startswith("0 of 5")
+    page.get_by_role("button", name="Keep").click()
+    assert progress(page).startswith("1 of 5")
+
+
+def test_the_keyboard_alone_reaches_every_control_that_can_be_seen(show: Any) -> None:
+    page = show(small_payload())
+    wanted = set(
+        page.evaluate(
+            """Array.from(document.querySelectorAll("button, select, input, summary, [tabindex='0']"))
+              .filter(e => e.tabIndex >= 0 && e.offsetParent && !e.closest("details:not([open]) > :not(summary)"))
+              .map((e, place) => { e.dataset.stop = place; return String(place); })"""
+        )
+    )
+    assert len(wanted) > 15
+    reached = set()
+    for _ in range(len(wanted) + 3):
+        press(page, "Tab")
+        reached.add(page.evaluate("document.activeElement.dataset.stop ?? ''"))
+    assert wanted <= reached
+
+
+def test_buttons_and_other_tags_of_the_item(show: Any) -> None:
+    page = show(small_payload())
+    page.get_by_role("button", name="Drop").click()
+    assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
+    page.get_by_role("button", name="Undo").click()
+    assert current(page) == ALL[0]
+    assert page.locator("#detail-text").inner_text() == "Boats in the bay"
+    assert page.locator("#detail-reason").inner_text() == "first reason"
+    assert page.locator("#detail-confidence").inner_text() == "0.48"
+    assert page.locator("#detail-tags li").all_inner_texts() == [
+        "sea\n0.48, undecided",
+        "lake\n0.93, undecided",
+    ]
+    page.locator("#detail-tags button").click()
+    assert current(page) == ALL[2]
+    press(page, "k", "ArrowUp", "ArrowUp")
+    # A row without a text shows none, and a tag that is not listed is not in doubt.
+    assert not page.locator("#detail-text").is_visible()
+    assert page.locator("#detail-tags li").all_inner_texts() == ["sea\nnot in doubt", "tree\n0.07, undecided"]
+    page.locator("#rows [role=row]", has_text="a1.jpg").first.click()
+    assert current(page) == ALL[3]
+    page.get_by_role("button", name="Skip").click()
+    assert current(page) == ALL[4]
+
+
+def test_a_list_of_the_undecided_shrinks_and_grows_with_the_decisions(show: Any) -> None:
+    page = show(small_payload())
+    page.get_by_role("combobox", name="Decision", exact=True).select_option("undecided")
+    page.locator("#grid").focus()
+    press(page, "ArrowDown", "k")
+    assert listed(page) == [ALL[0], *ALL[2:]]
+    assert current(page) == ALL[2]
+    press(page, "End", "d")
+    assert current(page) == ALL[3]
+    press(page, "u")
+    assert current(page) == ALL[4]
+    page.get_by_role("combobox", name="Decision", exact=True).select_option("kept")
+    assert listed(page) == [ALL[1]]
+    page.get_by_role("combobox", name="Decision", exact=True).select_option("decided")
+    press(page, "Escape")
+    assert listed(page) == [ALL[1]]
+
+
+def test_decisions_are_found_again_and_belong_to_their_cells_only(show: Any, tmp_path: Path) -> None:
+    page = show(small_payload())
+    press(page, "k", "d")
+    page.reload()
+    assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
+    assert page.locator("#rows .kept, #rows .dropped").count() == 2
+    file = tmp_path / "review.html"
+    for other in (
+        {"key": "photos-2"},
+        {"items": [dict(item, row=item["row"] + 1) for item in small_payload()["items"]]},
+    ):
+        file.write_text(render_review({**small_payload(), **other}), encoding="utf-8")
+        page.reload()
+        # Another run, or the same key over other rows: the letters are not taken for theirs.
+        assert progress(page).startswith("0 of 5")
+    file.write_text(render_review(small_payload()), encoding="utf-8")
+    page.reload()
+    assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
+
+
+def test_two_windows_with_the_page_agree(show: Any, tmp_path: Path) -> None:
+    page = show(small_payload())
+    other = page.context.new_page()
+    other.goto((tmp_path / "review.html").as_uri())
+    press(other, "k", "d")
+    page.wait_for_function("() => document.getElementById('progress-words').textContent.startsWith('2 of 5')")
+    press(page, "End", "d")
+    other.wait_for_function(
+        "() => document.getElementById('progress-words').textContent.startsWith('3 of 5')"
+    )
+
+
+def test_without_storage_a_note_is_shown_and_the_rest_works(show: Any) -> None:
+    refuse = "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }});"
+    page = show(small_payload(), before=refuse)
+    assert page.locator("#storage-note").is_visible()
+    press(page, "k", "d", "u")
+    page.close(run_before_unload=True)
+    page.wait_for_timeout(100)
+    # The browser has asked whether to leave, and was told to stay.
+    assert show.troubles == [""]
+    show.troubles.clear()
+    assert exported(page) == HEADER + "b10.jpg,17,sea,keep,0.48\n"
+    with page.expect_event("close"):
+        page.close(run_before_unload=True)
+
+
+def test_the_export_is_exact_and_comes_back(show: Any) -> None:
+    payload = small_payload()
+    awkward = ['he said "no", twice', "=1+1", " blank before", "line\r\nbreak", "naïve 🌊", "007"]
+    payload["labels"][0]["name"], payload["labels"][1]["name"] = awkward[:2]
+    payload["items"][0]["id"], payload["items"][1]["id"], payload["items"][2]["id"] = awkward[2:5]
+    payload["cells"]["confidence"][0] = 1e-7
+    page = show(payload)
+    press(page, "k", "d", "d", "ArrowDown", "k")
+    text = exported(page)
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert rows == [
+        ["id", "row", "label", "decision", "confidence"],
+        [awkward[2], "17", awkward[0], "keep", "1e-7"],
+        [awkward[3], "3", "tree", "drop", "0.07"],
+        [awkward[2], "17", awkward[1], "drop", "0.93"],
+        [awkward[4], "5", awkward[0], "keep", "0.0625"],
+    ]
+    assert f"\n{awkward[4]},5," in text
+    choose_command(page, "Forget my decisions")
+    page.get_by_role("button", name="Forget them").click()
+    assert progress(page) == "0 of 5 decided 0 kept 0 dropped"
+    assert imported(page, text) == "other.csv: 4 decisions read, 4 of them new here."
+    assert progress(page) == "4 of 5 decided 2 kept 2 dropped"
+    assert exported(page) == text
+    # As a spreadsheet may write it again: another order of columns and lines, another end of lines, a mark in front.
+    shuffled = [[row[place] for place in (3, 2, 1, 0, 4)] for row in [rows[0], *rows[:0:-1]]]
+    again = io.StringIO(newline="")
+    csv.writer(again, quoting=csv.QUOTE_ALL).writerows(shuffled)
+    press(page, "u")
+    assert progress(page).startswith("0 of 5")
+    imported(page, "\ufeff" + again.getvalue())
+    assert exported(page) == text
+
+
+def test_an_import_adds_changes_and_refuses(show: Any) -> None:
+    page = show(small_payload())
+    press(page, "k", "k")
+    file = (
+        HEADER + "b9.jpg,3,tree,drop,0.07\na1.jpg,5,sea,keep,\nb9.jpg,3,lake,drop,\nwrong.jpg,5,lake,drop,\n"
+    )
+    assert imported(page, file) == (
+        "other.csv: 2 decisions read, 2 of them new here. 2 lines left out: not listed on this page."
+    )
+    assert progress(page) == "3 of 5 decided 2 kept 1 dropped"
+    press(page, "u")
+    assert progress(page) == "2 of 5 decided 2 kept 0 dropped"
+    refusals = {
+        "": "line 1: the header lacks id, row, label, decision; it must be id,row,label,decision,confidence",
+        "id;row;label;decision\n": "line 1: the header lacks id, row, label, decision",
+        HEADER
+        + "b9.jpg,3,tree,drop,0.07\n\nb9.jpg,3,tree,maybe,\n": "line 4: the decision is “maybe”; it must be keep or drop",
+        HEADER + "b9.jpg,3,tree,undecided,\n": "line 2: the decision is “undecided”",
+        HEADER + "b9.jpg,3,tree\n": "line 2: 3 fields where the header has 5",
+        HEADER + 'b9.jpg,3,"tree,drop,\n': "line 2: a quotation mark is opened and never closed",
+    }
+    for text, message in refusals.items():
+        said = imported(page, text, "<b>bad</b>.csv")
+        assert said.startswith(f"<b>bad</b>.csv was not read: {message}"), said
+        assert progress(page) == "2 of 5 decided 2 kept 0 dropped"
+
+
+def test_suggestions_are_accepted_at_once_without_touching_decisions_and_undone(show: Any) -> None:
+    page = show(small_payload())
+    press(page, "ArrowDown", "k")
+    choose_command(page, "Accept the suggestions")
+    assert page.locator("#confirm-question").inner_text() == "Accept 2 suggestions?"
+    press(page, "Escape")
+    assert page.evaluate("document.activeElement.textContent") == "More"
+    assert progress(page) == "1 of 5 decided 1 kept 0 dropped"
+    choose_command(page, "Accept the suggestions")
+    page.get_by_role("button", name="Accept", exact=True).click()
+    assert (
+        exported(page)
+        == HEADER + "b9.jpg,3,tree,keep,0.07\nb10.jpg,17,lake,keep,0.93\na1.jpg,5,sea,drop,0.0625\n"
+    )
+    press(page, "Control+z")
+    assert progress(page) == "1 of 5 decided 1 kept 0 dropped"
+    press(page, "u", "u")
+    choose_command(page, "Forget my decisions")
+    press(page, "Enter")
+    # Cancel has the focus: a key pressed too much forgets nothing.
+    assert not page.locator("#confirm").is_visible()
+
+
+def test_fifty_thousand_cells_are_listed_without_freezing(show: Any) -> None:
+    payload = large_payload(50_000)
+    page = show(payload)
+    first_seen = page.evaluate("performance.now()")
+    assert first_seen < 8000
+    assert page.locator("#grid").get_attribute("aria-rowcount") == "50001"
+    page.locator("#grid").focus()
+    press(page, "End")
+    cells = payload["cells"]
+    last = (NAMES[cells["label"][-1]], payload["items"][cells["item"][-1]]["id"])
+    assert current(page) == last
+    assert page.locator("#rows [aria-selected=true]").get_attribute("aria-rowindex") == "50001"
+    assert page.locator("#rows [role=row]").count() < 60
+    page.locator("#rows").evaluate("rows => { rows.scrollTop = rows.scrollHeight / 2; }")
+    page.wait_for_function(
+        "() => Array.from(document.querySelectorAll('#rows [role=row]'))"
+        ".some(row => Math.abs(row.getAttribute('aria-rowindex') - 25000) < 30)"
+    )
+    assert page.locator("#rows [role=row]").count() < 60
+    # The current row stays known while it is out of sight, also in a window of another size, and so does the focus.
+    assert current(page) == last
+    page.set_viewport_size({"width": 1300, "height": 700})
+    page.wait_for_timeout(50)
+    assert current(page) == last
+    assert page.evaluate("document.activeElement.id") == "grid"
+    slow = page.evaluate(
+        """() => {
+          const timed = (action) => { const start = performance.now(); action(); return performance.now() - start; };
+          const choose = (id, value) => {
+            const element = document.getElementById(id);
+            element.value = value;
+            element.dispatchEvent(new Event("change"));
+          };
+          return [...["id", "label", "doubted"].map((name) => timed(() => choose("sort", name))),
+            timed(() => choose("filter-state", "undecided")), timed(() => document.getElementById("keep").click())];
+        }"""
+    )
+    assert max(slow) < 1500
+    assert page.locator("#shown").inner_text() == "49,999 of 50,000"
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1100, 1400])
+def test_the_page_is_never_wider_than_the_screen(show: Any, width: int) -> None:
+    payload = small_payload()
+    payload["labels"][0]["name"] = "a_label_without_any_blank_" * 6
+    payload["items"][0].update(id="path/" * 40, text="word" * 100)
+    payload["title"] = "a_long_name_of_a_file_" * 10
+    payload["overview"].update(candidates=10_000_000, wrong=1_234_567.8, low=1_000_000, high=2_000_000)
+    page = show(payload, viewport={"width": width, "height": 740})
+    # As with fifty thousand cells.
+    page.evaluate(
+        """() => {
+          document.getElementById("progress-words").textContent = "49,999 of 50,000 decided";
+          document.getElementById("progress-kept").textContent = "24,999 kept";
+          document.getElementById("progress-dropped").textContent = "25,000 dropped";
+        }"""
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#rows [role=row]").first.click()
+    assert page.locator("#detail-label").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # Heads of columns that are there to be heard only have no width.
+    over = page.evaluate(
+        """width => Array.from(document.querySelectorAll("button, select, input, h1, h2"))
+          .filter(e => e.offsetParent && e.closest(".head")?.clientWidth !== 1)
+          .filter(e => e.getBoundingClientRect().right > width + 1).map(e => e.id || e.textContent)""",
+        width,
+    )
+    assert over == []
+
+
+def test_on_a_phone_the_details_are_a_sheet(show: Any) -> None:
+    page = show(small_payload(), viewport=PHONE)
+    assert not page.locator("#detail").is_visible()
+    page.locator("#rows [role=row]").nth(1).click()
+    assert page.locator("#detail-label").inner_text() == "tree"
+    for name in ("Keep", "Drop", "Skip", "Undo", "Close the details"):
+        box = page.get_by_role("button", name=name).bounding_box()
+        assert min(box["width"], box["height"]) >= 44, name
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+        assert box["y"] + box["height"] <= PHONE["height"]
+    page.get_by_role("button", name="Drop").click()
+    assert page.locator("#detail-label").inner_text() == "lake"
+    # The row that is judged can be seen above the sheet.
+    row, sheet = (
+        page.locator("#rows [aria-selected=true]").bounding_box(),
+        page.locator("#detail").bounding_box(),
+    )
+    assert row["y"] + row["height"] <= sheet["y"] + 1
+    page.get_by_role("button", name="Close the details").click()
+    assert not page.locator("#detail").is_visible()
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_role("combobox", name="Decision", exact=True).select_option("dropped")
+    assert listed(page) == [ALL[1]]
+    page.get_by_role("button", name="Overview").click()
+    page.get_by_role("button", name=re.compile("^lake")).click()
+    assert not page.locator("#overview").is_visible()
+    assert page.get_by_text("No tag matches.").is_visible()
+
+
+def test_on_a_phone_held_across_list_and_verdict_are_in_sight(show: Any) -> None:
+    page = show(small_payload(), viewport={"width": 640, "height": 360})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    assert page.evaluate("document.documentElement.scrollHeight") <= 360
+    for place in (
+        "#keep",
+        "#drop",
+        "#skip",
+        "#undo",
+        "#rows [aria-selected=true]",
+        "#export",
+        "#detail-label",
+    ):
+        box = page.locator(place).bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 360, place
+        assert box["x"] + box["width"] <= 640, place
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(show: Any, scheme: str) -> None:
+    payload = small_payload()
+    page = show(payload)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    press(page, "k", "d", "ArrowUp")
+    imported(page, "")
+    page.get_by_role("button", name=re.compile("^lake")).hover()
+    found = page.evaluate(
+        """() => {
+          const opaque = (colour) => !/, 0\\)$|transparent/.test(colour);
+          const paper = (element) => {
+            for (let e = element; e; e = e.parentElement) {
+              const colour = getComputedStyle(e).backgroundColor;
+              if (opaque(colour)) return colour;
+            }
+            return "rgb(255, 255, 255)";
+          };
+          const holdsText = (e) => Array.from(e.childNodes).some(n => n.nodeType === 3 && n.data.trim());
+          return Array.from(document.querySelectorAll("body *"))
+            .filter(e => e.checkVisibility() && holdsText(e) && !e.matches("script, .unseen"))
+            .map(e => [e.textContent.slice(0, 40), getComputedStyle(e).color, paper(e)]);
+        }"""
+    )
+    dark = (
+        sum(
+            map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3])
+        )
+        < 200
+    )
+    assert dark == (scheme == "dark")
+    assert len(found) > 60
+    assert [entry for entry in found if contrast(entry[1], entry[2]) < 4.5] == []
+
+
+def test_markup_in_the_data_is_shown_as_text_and_never_run(show: Any) -> None:
+    payload = small_payload()
+    payload.update(title=ATTACK, key=ATTACK, settings=[[ATTACK, ATTACK]])
+    for label in payload["labels"]:
+        label.update(name=label["name"] + ATTACK, partner=ATTACK)
+    for item in payload["items"]:
+        item.update(id=item["id"] + ATTACK, text=ATTACK)
+    payload["cells"]["reason"] = [ATTACK] * 5
+    page = show(payload)
+    press(page, "k", "d", "j", "?", "Escape")
+    page.locator("#rows [role=row]").nth(2).click()
+    choose_command(page, "Accept the suggestions")
+    page.get_by_role("button", name="Accept", exact=True).click()
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.attacked") is None
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+    for place in ("h1", "#detail-text", "#detail-reason", "#detail-label", "#detail-id"):
+        assert ATTACK in page.locator(place).inner_text()
+
+
+def tiny_png() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 2, 1, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(b"\0\0\xff"))
+        + chunk(b"IEND", b"")
+    )
+
+
+def test_only_a_picture_beside_the_page_is_asked_for(show: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "my photos"
+    folder.mkdir()
+    (folder / "a#1 50%.png").write_bytes(tiny_png())
+    payload = small_payload()
+    images = ["my photos/a#1 50%.png", "https://example.org/b.png", "my photos/none.png"]
+    for item, image in zip(payload["items"], images, strict=True):
+        item["image"] = image
+    page = show(payload, files=("my%20photos/a%231%2050%25.png", "my%20photos/none.png"))
+    page.wait_for_function("() => document.querySelector('#detail-image img').naturalWidth === 2")
+    press(page, "j")
+    # An address elsewhere is told, not asked.
+    assert page.locator("#detail-image").inner_text() == images[1]
+    press(page, "End")
+    page.wait_for_function("() => document.querySelector('#detail-image code')")
+    assert page.locator("#detail-image").inner_text().startswith(images[2])
+    # The browser's own line about the file that is not there, and nothing more.
+    assert len(show.troubles) == 1
+    assert "ERR_FILE_NOT_FOUND" in show.troubles.pop()
+
+
+def test_a_page_without_cells_says_so(show: Any) -> None:
+    payload = small_payload()
+    payload.update(items=[], cells={name: [] for name in payload["cells"]})
+    page = show(payload)
+    press(page, "k", "d", "u", "j", "Space", "End")
+    assert page.get_by_text("There is no doubtful tag to check.").is_visible()
+    assert page.get_by_text("No tag is chosen.").is_visible()
+    assert progress(page) == "0 of 0 decided 0 kept 0 dropped"
