@@ -134,10 +134,10 @@ def run(
         found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **chosen)  # type: ignore[arg-type]
         update(0, None, "writing")
         drop = found.actions == "drop"
-        with whole(*outputs) as temporary:
-            place = dict(zip(outputs, temporary, strict=True))
+        beside = [path for path in outputs if path != target]
+        with whole(*beside) as temporary:
+            place = dict(zip(beside, temporary, strict=True))
             place[record].write_text(_settings(source, chosen, reading), encoding="utf-8")
-            write_cleaned(source, table, drop, place[target])
             if report is not None:
                 place[report].write_text(_page(table, found, chosen), encoding="utf-8")
             if listing is not None:
@@ -146,6 +146,8 @@ def run(
                 _save_model(place[model], table, found, update)
             if label_studio is not None:
                 _write_tasks(place, label_studio, table, found)
+            # Whole by itself, and last: the others appear with it or not at all.
+            write_cleaned(source, table, drop, target, overwrite=force)
     _tell(table, found, outputs)
 
 
