@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -15,7 +16,10 @@ from skpml import CandidateLikelihood
 from skpml.candidate_likelihood import estimator as estimator_module
 from skpml.candidate_likelihood.confidences import level_curve, on_curve
 from skpml.candidate_likelihood.noise_model import posterior
+from skpml.candidate_likelihood.settings import noise_anchor
+from skpml.features import RangeScaler, RBFAnchors
 from skpml.metrics import average_precision, hamming_loss
+from skpml.spectrum import spectrum_of
 
 FIXED = {
     "family": "logistic",
@@ -295,3 +299,17 @@ class TestLevel:
         candidate = np.array([True, False])
         assert_allclose(on_curve(np.array([0.5, 0.5]), (1.0, 0.0), candidate), [0.5, 0.0])
         assert level_curve(np.empty(0), np.empty(0)) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.4, 0.8])
+def test_little_noise_is_found_as_well_as_much(rate):
+    """Classes that features tell well: chances of clear negatives scatter around the rate, and it must not be lost."""
+    digits = load_digits()
+    truth = np.eye(10)[digits.target[:600]]
+    candidates = np.maximum(truth, np.random.default_rng(0).random(truth.shape) < rate)
+    features = RBFAnchors(random_state=0).fit_transform(RangeScaler().fit_transform(digits.data[:600]))[
+        :, :-1
+    ]
+    found = noise_anchor(spectrum_of(features.astype(np.float64)), candidates)
+    assert len(np.unique(found)) == 1
+    assert abs(found[0] - rate) < 0.02 + 0.1 * rate

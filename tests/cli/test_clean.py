@@ -131,8 +131,11 @@ def test_digits_with_planted_tags_are_found(run: Run, folder: Path) -> None:
     path = write_rows(folder / "digits.csv", [*(f"p{i}" for i in range(64)), "tags"], rows)
     done = run("clean", path, "-o", "cleaned.csv", "--audit", "doubts.csv", "--folds", 3)
     assert done.exit_code == 0, done.output
-    dropped = {(d["id"], d["label"]) for d in cells(folder / "doubts.csv") if d["action"] == "drop"}
-    assert len(dropped & wrong) > 0.9 * len(wrong)
+    doubts = cells(folder / "doubts.csv")
+    listed = {(doubt["id"], doubt["label"]) for doubt in doubts}
+    dropped = {(doubt["id"], doubt["label"]) for doubt in doubts if doubt["action"] == "drop"}
+    assert len(listed & wrong) > 0.95 * len(wrong)
+    assert len(dropped & wrong) > 0.8 * len(wrong)
     assert len(dropped - wrong) < 0.05 * len(wrong)
 
 

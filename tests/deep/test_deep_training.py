@@ -238,9 +238,9 @@ class TestEnsemble:
         knowing, guessing = torch.as_tensor(Y), 1 - torch.as_tensor(Y)
         pilot = trainer.member(held, 0, torch.zeros(3, dtype=torch.float64), one_true=False)
         left_out = sigmoid(pilot.logits[:40])
-        assert_allclose(trainer.noise_rate(held, 0, knowing), clear_negative_rate(knowing))
-        assert_allclose(trainer.noise_rate(held, 0, guessing), clear_negative_rate(left_out))
-        assert_allclose(trainer.noise_rate(held[:0], 0, guessing), clear_negative_rate(guessing))
+        assert_allclose(trainer.noise_rate(held, 0, knowing), clear_negative_rate(knowing, knowing))
+        assert_allclose(trainer.noise_rate(held, 0, guessing), clear_negative_rate(left_out, knowing[:40]))
+        assert_allclose(trainer.noise_rate(held[:0], 0, guessing), clear_negative_rate(guessing, knowing))
 
     def test_the_better_way_is_taken_and_a_given_one_obeyed(self):
         X, _, Y = problem(n=120)

@@ -104,7 +104,7 @@ def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
 
     By ridge regression without the row: see :func:`left_out_chances` and :func:`clear_negative_rate`.
     """
-    return clear_negative_rate(left_out_chances(spectrum, Y))
+    return clear_negative_rate(left_out_chances(spectrum, Y), Y)
 
 
 def left_out_chances(spectrum: Spectrum, Y: Array) -> Array:
@@ -120,15 +120,18 @@ def left_out_chances(spectrum: Spectrum, Y: Array) -> Array:
     return chances
 
 
-def clear_negative_rate(chances: Array) -> Array:
+def clear_negative_rate(chances: Array, Y: Array) -> Array:
     """ρ, the same for each label (c), from chances to be a candidate (n×c) of rows that had no part in finding them.
 
-    A row without the label carries it as a false candidate at the rate ρ: the lower quartile over rows is about that.
-    Labels that many rows have, or that the features hardly tell, have few such rows and come out too high: the lower
-    quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse.
+    A row without the label carries it as a false candidate at the rate ρ. So does the half of the rows that looks least
+    like having it, as far as it has not: how often these rows are candidates is counted, since chances themselves
+    scatter, and their low end with them. Labels that many rows have, or that the features hardly tell, come out too high:
+    the lower quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse.
     """
     xp = array_namespace(chances)
-    rates = _lower_quartile(chances)
+    middle = xp.sort(chances, axis=0)[(chances.shape[0] - 1) // 2, :]
+    unlike = xp.astype(chances <= middle, Y.dtype)
+    rates = xp.sum(unlike * Y, axis=0) / xp.sum(unlike, axis=0)
     return xp.ones_like(rates) * xp.clip(_lower_quartile(rates), _LEAST_RATE, _MOST_RATE)
 
 

@@ -102,7 +102,8 @@ def _judged(whole: Any, probabilities: Floats, Y: NDArray[Any], folds: NDArray[n
         # Scores of other methods rank, but have no level; the candidates of rows left out give them one: first as
         # chances to be a candidate, which tell the noise rate, then as chances to be true.
         no_noise = np.full(Y.shape[1], _CERTAIN)
-        rates = clear_negative_rate(calibrated(probabilities, *calibration(probabilities, no_noise, Y)))
+        chances = calibrated(probabilities, *calibration(probabilities, no_noise, Y))
+        rates = clear_negative_rate(chances, Y.astype(np.float64))
         probabilities = calibrated(probabilities, *calibration(probabilities, rates, Y))
     left_out = posterior(probabilities, rates, Y)
     believed = getattr(whole, "confidences_", None)

@@ -99,13 +99,13 @@ class Trainer:
         ridge : (n, c)
             Chances of being a candidate by ridge regression without the row.
         """
-        chances = ridge
+        chances, candidates = ridge, self.Y
         if len(held):
             pilot = self.member(held, seed, torch.zeros_like(self.Y[0]), one_true=False)
             left_out, Y = sigmoid(pilot.logits[pilot.held]), self.Y[pilot.held]
             if ((left_out - Y) ** 2).mean() < ((ridge[pilot.held] - Y) ** 2).mean():
-                chances = left_out
-        rates: torch.Tensor = clear_negative_rate(chances)
+                chances, candidates = left_out, Y
+        rates: torch.Tensor = clear_negative_rate(chances, candidates)
         return rates
 
     def precision(self, member: Member) -> float:
