@@ -33,8 +33,6 @@ def copy_csv(
                     editor = _editor(source, table, dialect, record.cells)
                 elif record.cells and editor is not None:
                     row += 1
-                    if row >= len(mask):
-                        raise file_changed(source, record.line)
                     text = editor(record, mask[row]) if row in marked else text
                 file.write(text)
     if row + 1 != len(mask):

@@ -13,7 +13,7 @@ from skpml.cleaning.dialect import Dialect, detect_dialect
 from skpml.cleaning.embeddings import read_embeddings
 from skpml.cleaning.parquet_tables import read_parquet_table
 from skpml.cleaning.records import Progress
-from skpml.cleaning.roles import ColumnChoice, Roles
+from skpml.cleaning.roles import TAG_COLUMN, ColumnChoice, Roles
 from skpml.cleaning.text_features import FewWordsError, fit_text_features, text_column
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.files import READERS, read_dataset
@@ -201,7 +201,7 @@ def read_table(
             path,
             **written,
             columns=choice.named,
-            not_numbers=(*choice.not_numbers, CANDIDATE_COLUMN, TRUTH_COLUMN),
+            not_numbers=(*choice.not_numbers, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN),
         )
         roles, content = read_csv_table(path, dialect, choice, separator, progress)
     else:
