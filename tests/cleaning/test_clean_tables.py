@@ -94,6 +94,14 @@ def test_dialects_give_the_same_table(file, encoding, delimiter):
     assert table.dialect.decimal == ","
 
 
+@pytest.mark.parametrize("column", ["tags", "candidates", "marks"])
+def test_numbered_tags_are_no_decimals(file, column):
+    given = {"tags": column} if column == "marks" else {}
+    table = read_table(file(f"x;{column}\n1;1,2\n2;3,1\n"), separator=",", **given)
+    assert table.dialect.decimal == "."
+    assert table.label_names == ("1", "2", "3")
+
+
 def test_blank_lines_are_no_rows(file):
     text = PHOTOS.replace("\n", "\n\n").replace("with\n\n", "with\n")
     for blank in (PHOTOS, "\n" + text):

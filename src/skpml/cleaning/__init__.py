@@ -7,10 +7,11 @@ from skpml.cleaning.counting import WrongCounts
 from skpml.cleaning.decisions import Decisions, read_decisions, write_decisions
 from skpml.cleaning.dialect import Dialect, detect_dialect
 from skpml.cleaning.label_studio import label_studio_config, label_studio_tasks, write_label_studio
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.page import render_review
 from skpml.cleaning.payload import review_payload
 from skpml.cleaning.reasons import Reason
-from skpml.cleaning.tables import LabelledTable, read_table
+from skpml.cleaning.tables import read_table
 from skpml.cleaning.text_features import fit_text_features, text_column
 
 __all__ = [

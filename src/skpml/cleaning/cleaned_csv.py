@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from skpml.cleaning.dialect import Dialect
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.records import Progress, Record, raw_cells, read_records, written_cell
 from skpml.cleaning.removing import DropMask, file_changed, opposite, without_tags
-from skpml.cleaning.tables import LabelledTable
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.label_columns import Flags, Tags
 
@@ -33,8 +33,6 @@ def copy_csv(
                     editor = _editor(source, table, dialect, record.cells)
                 elif record.cells and editor is not None:
                     row += 1
-                    if row >= len(mask):
-                        raise file_changed(source, record.line)
                     text = editor(record, mask[row]) if row in marked else text
                 file.write(text)
     if row + 1 != len(mask):

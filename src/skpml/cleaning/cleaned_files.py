@@ -10,9 +10,9 @@ import numpy as np
 
 from skpml.cleaning.cleaned_csv import copy_csv
 from skpml.cleaning.cleaned_parquet import copy_parquet
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.records import Progress
 from skpml.cleaning.removing import DropMask
-from skpml.cleaning.tables import LabelledTable
 from skpml.datasets.files import write_dataset
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.writing import replacing

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.parquet_tables import open_parquet
 from skpml.cleaning.records import Progress
 from skpml.cleaning.removing import DropMask, file_changed, without_tags
-from skpml.cleaning.tables import LabelledTable
 from skpml.datasets.errors import require_extra
 from skpml.datasets.formats.files import parsing
 from skpml.datasets.formats.label_columns import Tags

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.cleaning.dialect import Dialect, detect_dialect
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.records import Record, read_records
-from skpml.cleaning.tables import LabelledTable
 from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.validation import listed

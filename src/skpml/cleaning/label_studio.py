@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from skpml.cleaning.tables import LabelledTable
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.writing import replacing
 
 _NOT_IN_XML = {chr(code) for code in range(32)} - {"\t", "\n", "\r"} | {"\ufffe", "\uffff"}

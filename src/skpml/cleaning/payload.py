@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skpml.cleaning.audit import Audit
-from skpml.cleaning.tables import LabelledTable
+from skpml.cleaning.labelled_table import LabelledTable
 
 
 def review_payload(

@@ -1,91 +1,28 @@
-"""A labelled table: rows with doubtful labels, and what a model and a person need to judge them."""
+"""Reading labelled tables: CSV and Parquet files as people have them, and every data set file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from skpml.cleaning.collecting import Content, untagged_note
 from skpml.cleaning.csv_tables import read_csv_table
 from skpml.cleaning.dialect import Dialect, detect_dialect
 from skpml.cleaning.embeddings import read_embeddings
+from skpml.cleaning.labelled_table import FeatureKind, LabelledTable
 from skpml.cleaning.parquet_tables import read_parquet_table
 from skpml.cleaning.records import Progress
-from skpml.cleaning.roles import ColumnChoice, Roles
+from skpml.cleaning.roles import TAG_COLUMN, ColumnChoice, Roles
 from skpml.cleaning.text_features import FewWordsError, fit_text_features, text_column
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.files import READERS, read_dataset
-from skpml.datasets.formats.label_columns import CANDIDATE_COLUMN, TRUTH_COLUMN, Flags, Tags
-from skpml.datasets.partial_dataset import PartialDataset
-from skpml.datasets.validation import LabelMatrix, default_feature_names
+from skpml.datasets.formats.label_columns import CANDIDATE_COLUMN, TRUTH_COLUMN
+from skpml.datasets.validation import default_feature_names
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIX = ".parquet"
 OTHER_SUFFIXES = tuple(suffix for suffix in READERS if suffix not in (*TEXT_SUFFIXES, PARQUET_SUFFIX))
-FeatureKind = Literal["columns", "text", "embeddings"]
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LabelledTable:
-    """A file of rows with labels, some of which may be wrong.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    X : ndarray or CSR array of shape (n_rows, n_features)
-        What a model learns from.
-    candidates : ndarray of uint8 of shape (n_rows, n_labels)
-        1 where the row has the label.
-    label_names, feature_names : tuple of str
-        Names of the columns of `candidates` and of `X`.
-    feature_kind : {"columns", "text", "embeddings"}
-        Where `X` comes from.
-    ids : tuple of str
-        A name for each row: of the id column, else its number, counted from 0.
-    texts, images : tuple of str or None
-        What to show a person for each row, where there is a column of it.
-    text_name : str or None
-        Name of the column of texts.
-    labels : Tags, Flags or None
-        The columns that hold the labels; None where the file is no table.
-    separator : str
-        What stands between tags.
-    dialect : Dialect or None
-        How a CSV file is written; None for any other.
-    text_transformer : sklearn.pipeline.Pipeline or None
-        What made `X` from texts, fitted; it takes a table of one column of text.
-    dataset : PartialDataset or None
-        The data set, where the file is no table.
-    notes : tuple of str
-        What a person should know about the file, a sentence each.
-    """
-
-    path: Path
-    X: Any
-    candidates: LabelMatrix
-    label_names: tuple[str, ...]
-    feature_names: tuple[str, ...]
-    feature_kind: FeatureKind
-    ids: tuple[str, ...]
-    texts: tuple[str, ...] | None = None
-    images: tuple[str, ...] | None = None
-    text_name: str | None = None
-    labels: Tags | Flags | None = None
-    separator: str = ";"
-    dialect: Dialect | None = None
-    text_transformer: Any = None
-    dataset: PartialDataset | None = None
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        n_rows, n_labels = self.candidates.shape
-        return (
-            f"<LabelledTable {self.path.name!r}: {n_rows} rows, {self.X.shape[1]} features ({self.feature_kind}), "
-            f"{n_labels} labels>"
-        )
 
 
 def read_table(
@@ -201,7 +138,7 @@ def read_table(
             path,
             **written,
             columns=choice.named,
-            not_numbers=(*choice.not_numbers, CANDIDATE_COLUMN, TRUTH_COLUMN),
+            not_numbers=(*choice.not_numbers, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN),
         )
         roles, content = read_csv_table(path, dialect, choice, separator, progress)
     else:
