@@ -254,6 +254,7 @@ def _save_model(path: Path, table: Any, found: Any, update: Callable[..., None])
     model = clone(found.model).fit(table.X, cleaned)
     names = table.feature_names if table.feature_kind == "columns" else None
     if table.text_transformer is not None:
+        names = [table.text_name]
         model = Pipeline([("text", table.text_transformer), ("model", model)])
     save_model(model, path, label_names=table.label_names, feature_names=names)
 
