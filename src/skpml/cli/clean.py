@@ -22,7 +22,7 @@ _COLUMNS = ("tags", "labels", "text", "image", "id", "features", "embeddings", "
 _READING = (
     click.option("--tags", metavar="COLUMN", help='Column that lists the tags, as in "lake;sea".  [default: tags]'),
     click.option("--label", "labels", metavar="COLUMN", multiple=True, help="A 0/1 column of one label; repeat it."),
-    click.option("--text", metavar="COLUMN", help="Column of texts: shown, and learnt from where no numbers are."),
+    click.option("--text", metavar="COLUMN", help="Column of texts: shown, and learnt from without --feature."),
     click.option("--image", metavar="COLUMN", help="Column of paths of images, to be shown."),
     click.option("--id", metavar="COLUMN", help="Column that names the rows.  [default: their numbers]"),
     click.option("--feature", "features", metavar="COLUMN", multiple=True,
