@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 )  # fmt: skip
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A running browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        held = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield held
+        held.close()
 
 
 def contrast(one: str, other: str) -> float:

@@ -52,6 +52,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     rule that needs no true label: ``"auto"`` (:func:`skpml.threshold.automatic_threshold`) or ``"non-candidates"``
     (:func:`skpml.threshold.non_candidate_threshold`). An iterative method reports its course through :meth:`_record`.
 
+    A method that sets ``_scores_are_probabilities`` says that its scores are the probabilities of labels to be true, and
+    :meth:`predict_proba` returns them as they are.
+
     A method that sets ``_takes_views`` also takes a list or dict of matrices, and ``views``, groups of columns of one
     matrix, as a parameter. It sees them as one matrix X, and finds in ``_view_columns`` the columns of each.
 
@@ -65,6 +68,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     _threshold_rules: tuple[str, ...] = ("auto", "non-candidates")
     _takes_views: bool = False
+    _scores_are_probabilities: bool = False
     # Of views given as several matrices; None after a fit to one matrix.
     _view_features: FeatureNames | None
     _view_columns: Columns
@@ -220,7 +224,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         A logistic curve through the threshold t: ``1 / (1 + exp(−8 (f − t) / s))`` for the score f. With an estimated
         threshold, s is twice the distance from the level of clear negatives to t, or half the distance of the farthest
         training score, whichever is larger; with a threshold given as a number, s is 1. It orders and separates labels;
-        it is not calibrated. Where y had one class a row, the softmax of 8 f: each row sums to 1.
+        it is not calibrated. Where y had one class a row, the softmax of 8 f: each row sums to 1. A method whose scores
+        are probabilities of labels to be true returns these instead, but for one class a row.
 
         Returns
         -------
@@ -229,6 +234,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         scores = self._checked_scores(X)
         if self._layout == "classes":
             return softmax(_STEEPNESS * scores, axis=1)
+        if self._scores_are_probabilities:
+            return scores
         centred = (scores - self.threshold_) / self._probability_width
         return expit(_STEEPNESS * centred).astype(scores.dtype, copy=False)
 

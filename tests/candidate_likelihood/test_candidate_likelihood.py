@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from likelihood_data import blobs
 from skpml import CandidateLikelihood
 from skpml.candidate_likelihood import estimator as estimator_module
 from skpml.candidate_likelihood.confidences import level_curve, on_curve
@@ -34,15 +35,6 @@ FIXED = {
 @parametrize_with_checks([CandidateLikelihood(**FIXED, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-def blobs(n=600, c=5, rate=0.3, seed=0):
-    """Labels with known probabilities, clear negatives among them, and false candidates at a known rate."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    chance = 1 / (1 + np.exp(-(3 * X @ rng.normal(size=(4, c)) - 2)))
-    truth = (rng.random((n, c)) < chance).astype(int)
-    return X, truth, np.maximum(truth, (rng.random((n, c)) < rate).astype(int)), chance
 
 
 @pytest.fixture(scope="module")

@@ -243,3 +243,12 @@ def test_top_up_noise_and_another_method():
     candidate = np.asarray(Y) > 0
     assert roc_auc_score((candidate & (truth == 0))[candidate], -found.confidences[candidate]) > 0.75
     assert ((found.confidences[candidate] > 0) & (found.confidences[candidate] < 1)).all()
+
+
+def test_thresholds_are_refused_before_any_work():
+    X, _, Y = made(n=30)
+    # What is no estimator would fail as soon as it was used.
+    with pytest.raises(ValueError, match="drop_below must not be above keep_above"):
+        audit(X, Y, method=object(), drop_below=0.9, keep_above=0.1)
+    with pytest.raises(ValueError, match="budget must be at least 0"):
+        audit(X, Y, method=object(), budget=-1)

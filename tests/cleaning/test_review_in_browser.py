@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 from review_helpers import NAMES, large_payload, small_payload
 
-from browser_helpers import ARGUMENTS, CHROMIUM, contrast
+from browser_helpers import CHROMIUM, chromium, contrast
 
 pytest.importorskip("jinja2")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from playwright.sync_api import sync_playwright
 
 from skpml.cleaning.page import render_review
 
@@ -33,10 +32,8 @@ ATTACK = "<img src=x onerror='window.attacked=1'><script>window.attacked=1</scri
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_playwright() as driver:
-        held = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+    with chromium() as held:
         yield held
-        held.close()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from likelihood_data import blobs
 from skpml.candidate_likelihood.noise_model import log_likelihood
 from skpml.deep import DeepCandidateLikelihood
 from skpml.io import ModelFileError, load_model, save_model
@@ -38,15 +39,6 @@ def test_scikit_learn_checks(estimator, check):
 @parametrize_with_pml_checks([DeepCandidateLikelihood(**SMALL, n_members=2, max_epochs=40)])
 def test_checks_of_the_library(estimator, check):
     check(estimator)
-
-
-def blobs(n=600, c=5, rate=0.3, seed=0):
-    """Labels with known probabilities, clear negatives among them, and false candidates at a known rate."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    chance = 1 / (1 + np.exp(-(3 * X @ rng.normal(size=(4, c)) - 2)))
-    truth = (rng.random((n, c)) < chance).astype(int)
-    return X, truth, np.maximum(truth, (rng.random((n, c)) < rate).astype(int)), chance
 
 
 def quick(**given):

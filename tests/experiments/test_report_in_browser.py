@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from report_helpers import METHODS, make_failure, make_records, make_suite
 
-from browser_helpers import ARGUMENTS, CHROMIUM, contrast
+from browser_helpers import CHROMIUM, chromium, contrast
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("scikit_posthocs")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from playwright.sync_api import sync_playwright
 
 from skpml.experiments.report import render_report
 from skpml.experiments.tables import collect, metric_table
@@ -60,10 +59,8 @@ def file(results: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_playwright() as driver:
-        held = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+    with chromium() as held:
         yield held
-        held.close()
 
 
 @pytest.fixture

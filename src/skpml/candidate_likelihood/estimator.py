@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood.calibration import calibrated, calibration
@@ -29,7 +28,9 @@ from skpml.candidate_likelihood.search import (
 from skpml.candidate_likelihood.settings import (
     Fit,
     Setting,
+    check_at_least_one,
     fit_settings,
+    is_auto,
     known_rates,
     noise_anchor,
     to_probability,
@@ -163,6 +164,7 @@ class CandidateLikelihood(BasePMLClassifier):
     """
 
     _takes_views = True
+    _scores_are_probabilities = True
 
     def __init__(
         self,
@@ -293,7 +295,7 @@ class CandidateLikelihood(BasePMLClassifier):
         known = earlier_choice(self.selection)
         if known is not None:
             return tuple(dict.fromkeys(member.width for member in known[0]))
-        return _WIDTHS if self.kernel_width == "auto" else (float(self.kernel_width),)
+        return _WIDTHS if is_auto(self.kernel_width) else (float(self.kernel_width),)
 
     def _choose(
         self,
@@ -317,9 +319,9 @@ class CandidateLikelihood(BasePMLClassifier):
                 )
             self._keep_selection(members, level=level)
             return members, None
-        free_gamma, free_noise = self.gamma == "auto", rates is None
+        free_gamma, free_noise = is_auto(self.gamma), rates is None
         families = FAMILIES if self.family == "auto" else (self.family,)
-        one_true = (False, True) if self.at_least_one == "auto" else (bool(self.at_least_one),)
+        one_true = (False, True) if is_auto(self.at_least_one) else (bool(self.at_least_one),)
         noises = _NOISES if free_noise else (1.0,)
         coarse: list[Setting] = []
         for family in families:
@@ -436,18 +438,6 @@ class CandidateLikelihood(BasePMLClassifier):
         eta = calibrated(total / len(self.coef_), *self.calibration_)
         return keep_order(eta, self.nested_labels_).astype(X.dtype)
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probability of each label to be true.
-
-        Where y had one class a row, see :meth:`BasePMLClassifier.predict_proba`: each row sums to 1.
-
-        Returns
-        -------
-        ndarray of shape (n, c)
-        """
-        check_is_fitted(self)
-        return super().predict_proba(X) if self._layout == "classes" else self._checked_scores(X)
-
     def _check_parameters(self) -> None:
         check_parameters(
             self,
@@ -459,10 +449,9 @@ class CandidateLikelihood(BasePMLClassifier):
         for name in ("gamma", "kernel_width"):
             value = getattr(self, name)
             number = isinstance(value, Real) and not isinstance(value, bool)
-            if not (_is_auto(value) or (number and 0 < value < np.inf)):
+            if not (is_auto(value) or (number and 0 < value < np.inf)):
                 raise ValueError(f'{name} must be "auto" or a number above 0, got {value!r}.')
-        if not (isinstance(self.at_least_one, bool | np.bool_) or _is_auto(self.at_least_one)):
-            raise ValueError(f'at_least_one must be True, False or "auto", got {self.at_least_one!r}.')
+        check_at_least_one(self.at_least_one)
         if self.device is not None:
             check_device(self.device)
         if self.n_folds < 2:
@@ -472,7 +461,3 @@ class CandidateLikelihood(BasePMLClassifier):
 def _as_table(evidence: Evidence) -> list[dict[str, Any]]:
     columns = zip(evidence.settings, evidence.precision, evidence.distance, strict=True)
     return [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from skpml.candidate_likelihood.confidences import Curve
-from skpml.candidate_likelihood.settings import Setting, fit_settings, noise_anchor, pilot_covariance
+from skpml.candidate_likelihood.settings import Setting, fit_settings, is_auto, noise_anchor, pilot_covariance
 from skpml.held_out import row_precision, shortfall
 from skpml.linalg import Array, to_numpy
 from skpml.spectrum import spectrum_of
@@ -46,7 +46,7 @@ class Evidence:
 
 def earlier_choice(selection: Any) -> tuple[list[Setting], Curve, Curve] | None:
     """Members, calibration and level of the ``selection_`` of an earlier fit; None where everything is to be chosen."""
-    if isinstance(selection, str) and selection == "auto":
+    if is_auto(selection):
         return None
     try:
         members = [Setting(**member) for member in selection["members"]]

@@ -199,9 +199,20 @@ def fit_settings(
                 )
 
 
+def is_auto(value: Any) -> bool:
+    """Whether a parameter leaves its value to be chosen."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_at_least_one(given: Any) -> None:
+    """Refuse what a parameter ``at_least_one`` cannot be."""
+    if not (isinstance(given, bool | np.bool_) or is_auto(given)):
+        raise ValueError(f'at_least_one must be True, False or "auto", got {given!r}.')
+
+
 def known_rates(given: Any, n_labels: int) -> NDArray[np.float64] | None:
     """Noise rates that a parameter ``noise_rate`` gives, one a label; None where they are to be found."""
-    if isinstance(given, str) and given == "auto":
+    if is_auto(given):
         return None
     try:
         rates = np.broadcast_to(np.asarray(given, dtype=np.float64), (n_labels,)).copy()

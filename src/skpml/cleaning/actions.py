@@ -15,6 +15,16 @@ def benefit(confidences: NDArray[Any]) -> NDArray[Any]:
     return np.minimum(confidences, 1 - confidences)
 
 
+def check_thresholds(*, drop_below: float, keep_above: float, budget: int | None) -> None:
+    """Refuse thresholds that cross, and a budget below 0."""
+    if not 0 <= drop_below <= keep_above <= 1:
+        raise ValueError(
+            f"drop_below must not be above keep_above, both between 0 and 1, got {drop_below!r} and {keep_above!r}."
+        )
+    if budget is not None and budget < 0:
+        raise ValueError(f"budget must be at least 0, got {budget!r}.")
+
+
 def suggest_actions(
     confidences: NDArray[Any],
     *,
@@ -34,16 +44,11 @@ def suggest_actions(
         Most candidates that a person looks at. Those with the largest :func:`benefit` are taken; without thresholds that
         matter, the others are kept or dropped by what is more likely.
     """
-    if not 0 <= drop_below <= keep_above <= 1:
-        raise ValueError(
-            f"drop_below must not be above keep_above, both between 0 and 1, got {drop_below!r} and {keep_above!r}."
-        )
+    check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
     if budget is None:
         asked = (confidences >= drop_below) & (confidences <= keep_above)
         likely = np.where(confidences > keep_above, KEEP, DROP)
         return np.where(asked, ASK, likely)
-    if budget < 0:
-        raise ValueError(f"budget must be at least 0, got {budget!r}.")
     actions = np.where(confidences >= 0.5, KEEP, DROP)
     # Equals go by place, so that the same data give the same list.
     actions[np.argsort(-benefit(confidences), kind="stable")[:budget]] = ASK

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.cleaning.actions import benefit, suggest_actions
+from skpml.cleaning.actions import benefit, check_thresholds, suggest_actions
 from skpml.cleaning.counting import WrongCounts, count_wrong
 from skpml.cleaning.cross_fitting import Progress, cross_fit
 from skpml.cleaning.reasons import Reason, find_reasons
@@ -116,6 +116,7 @@ def audit(
     -------
     Audit
     """
+    check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
     labels = encode_labels(Y)
     candidates = labels.candidates
     names = tuple(map(str, labels.classes)) if label_names is None else tuple(label_names)

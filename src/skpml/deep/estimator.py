@@ -14,11 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood.noise_model import given_one, posterior, sigmoid
-from skpml.candidate_likelihood.settings import known_rates, left_out_chances, to_probability
+from skpml.candidate_likelihood.settings import (
+    check_at_least_one,
+    is_auto,
+    known_rates,
+    left_out_chances,
+    to_probability,
+)
 from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
 from skpml.linalg import to_numpy
 from skpml.ordering import feature_order, label_order, row_order
@@ -137,6 +142,8 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     (200, 5)
     """
 
+    _scores_are_probabilities = True
+
     def __init__(
         self,
         *,
@@ -192,7 +199,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             self._trainer(X[rows], labels),
             n_members=self.n_members,
             fraction=float(self.validation_fraction),
-            one_true=None if self.at_least_one == "auto" else bool(self.at_least_one),
+            one_true=None if is_auto(self.at_least_one) else bool(self.at_least_one),
             rates=None if rates is None else self._tensor(rates[self._label_order].astype(Y.dtype)),
             ridge=partial(self._ridge_chances, scaled[rows][:, self._feature_order], labels, random),
             random=random,
@@ -325,18 +332,6 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         each = [given_one(posterior(sigmoid(member), rates, Y), occupied) for member in logits]
         return np.mean(each, axis=0)
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probability of each label to be true.
-
-        Where y had one class a row, see :meth:`BasePMLClassifier.predict_proba`: each row sums to 1.
-
-        Returns
-        -------
-        ndarray of shape (n, c)
-        """
-        check_is_fitted(self)
-        return super().predict_proba(X) if self._layout == "classes" else self._checked_scores(X)
-
     def _check_parameters(self) -> None:
         check_parameters(
             self,
@@ -355,9 +350,8 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             raise ValueError(
                 f"hidden_layer_sizes must be whole numbers of at least 1, such as (64, 64), got {sizes!r}."
             )
-        if self.at_least_one not in (True, False, "auto"):
-            raise ValueError(f'at_least_one must be True, False or "auto", got {self.at_least_one!r}.')
-        if self.at_least_one == "auto" and self.validation_fraction == 0:
+        check_at_least_one(self.at_least_one)
+        if is_auto(self.at_least_one) and self.validation_fraction == 0:
             raise ValueError(
                 'at_least_one="auto" needs rows held out; set it to True or False, or validation_fraction above 0.'
             )
