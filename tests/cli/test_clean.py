@@ -171,3 +171,30 @@ class TestRefusals:
     def test_thresholds_that_cross(self, refused, tagged: Path) -> None:
         message = refused("clean", tagged, "--ignore", "file", "-o", "c.csv", "--drop-below", 0.9, *FAST)
         assert "drop_below must not be above keep_above" in message
+
+    def test_advice_speaks_of_options(self, refused, folder: Path) -> None:
+        write_rows(folder / "unlabelled.csv", ["a", "b"], [["1", "2"], ["3", "4"]])
+        message = refused("clean", "unlabelled.csv", "-o", "c.csv")
+        assert "pass --tags COLUMN" in message
+        assert "--label COLUMN" in message
+        write_rows(folder / "twice.csv", ["file", "a", "tags"], [["x", "1", "sea"], ["x", "2", "sky"]])
+        assert "leave out --id" in refused("clean", "twice.csv", "--id", "file", "-o", "c.csv")
+
+    def test_quotes_may_be_plain_text(self, refused, folder: Path) -> None:
+        lines = ["size,note,tags", '1,"6 inches,sea', "2,none,sky"]
+        (folder / "inches.csv").write_text("\n".join(lines) + "\n")
+        options = (
+            "clean",
+            "inches.csv",
+            "--ignore",
+            "note",
+            "--tags",
+            "tags",
+            "-o",
+            "c.csv",
+            "--method",
+            "ridge",
+        )
+        assert "pass --quote ''" in refused(*options, "--quote", '"')
+        # With the advice taken the file is read, and two rows are too few to cut into folds.
+        assert "quote" not in refused(*options, "--quote", "")

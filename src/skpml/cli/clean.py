@@ -77,7 +77,7 @@ def clean() -> None:
 @click.option("--audit", "listing", metavar="OUT.csv", type=click.Path(path_type=Path),
               help="Table of the doubtful tags, with reasons.")  # fmt: skip
 @click.option("--model", metavar="MODEL", type=click.Path(path_type=Path),
-              help="Also save a classifier trained on the cleaned tags.")  # fmt: skip
+              help="Also save a classifier trained on the cleaned tags; one of texts is for Python, skpml.io.load_model.")  # fmt: skip
 @click.option("--label-studio", metavar="OUT.json", type=click.Path(path_type=Path),
               help="Also write tasks with predictions for Label Studio.")  # fmt: skip
 @click.option("--method", metavar="NAME", default="candidate-likelihood", show_default=True,
@@ -168,7 +168,7 @@ def apply(
 
     check_outputs(target, force=force)
     if settings is not None:
-        reading = {**_known_reading(settings), **{name: value for name, value in reading.items() if value}}
+        reading = {**_known_reading(settings), **_given(reading)}
     with progress_bar(f"reading {source}") as update:
         table = _read(source, reading, update, 0)
         decisions = read_decisions(decided, table)
@@ -189,16 +189,20 @@ def _read(source: Path, reading: dict[str, Any], update: Callable[..., None], se
     from skpml.cleaning import read_table
 
     given: dict[str, Any] = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in reading.items() if value
+        name: list(value) if isinstance(value, tuple) else value for name, value in _given(reading).items()
     }
     if given.get("delimiter") in ("tab", "\\t"):
         given["delimiter"] = "\t"
     return read_table(source, random_state=seed, progress=update, **given)
 
 
+def _given(reading: dict[str, Any]) -> dict[str, Any]:
+    """The options of reading that were given; an empty text is a value too."""
+    return {name: value for name, value in reading.items() if value not in (None, ())}
+
+
 def _settings(source: Path, chosen: dict[str, Any], reading: dict[str, Any]) -> str:
-    given = {name: value for name, value in reading.items() if value}
-    content = {"skpml": __version__, "data": source.name, "audit": chosen, "reading": given}
+    content = {"skpml": __version__, "data": source.name, "audit": chosen, "reading": _given(reading)}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
