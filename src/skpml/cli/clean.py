@@ -77,7 +77,7 @@ def clean() -> None:
 @click.option("--audit", "listing", metavar="OUT.csv", type=click.Path(path_type=Path),
               help="Table of the doubtful tags, with reasons.")  # fmt: skip
 @click.option("--model", metavar="MODEL", type=click.Path(path_type=Path),
-              help="Also save a classifier trained on the cleaned tags; one of texts is for Python, skpml.io.load_model.")  # fmt: skip
+              help="Also save a classifier trained on the cleaned tags (of texts: for Python only).")  # fmt: skip
 @click.option("--label-studio", metavar="OUT.json", type=click.Path(path_type=Path),
               help="Also write tasks with predictions for Label Studio.")  # fmt: skip
 @click.option("--method", metavar="NAME", default="candidate-likelihood", show_default=True,
