@@ -47,7 +47,15 @@ def main() -> None:
         start = time.perf_counter()
         subprocess.run(
             [
-                *(Path(sys.executable).with_name("skpml"), "clean", "table.csv", "--id", "id", "-o", "cleaned.csv"),
+                *(
+                    Path(sys.executable).with_name("skpml"),
+                    "clean",
+                    "table.csv",
+                    "--id",
+                    "id",
+                    "-o",
+                    "cleaned.csv",
+                ),
                 *("--report", "review.html", "--model", "model.skpml"),
             ],
             cwd=here,
