@@ -4,10 +4,10 @@
     python benchmarks/cleaning.py --data emotions-4 digits
 
 For each data set the area under the ROC curve of "this candidate is wrong", precision and recall of the candidates that
-the audit would drop by itself, those of the candidates in which cleanlab's multi-label ``find_label_issues`` sees an issue
-(asked label by label), and the number of wrong candidates beside the audit's estimate. Data sets that were done before are
-kept in results/cleaning.csv; results/cleaning.md is the table. Needs the data sets (SKPML_DATA) and cleanlab (in the extra
-``dev``), which gets the ridge scores as probabilities, cut to [0, 1].
+the audit would drop by itself, those of the candidates in which cleanlab's multi-label ``find_label_issues`` sees an
+issue (asked label by label), and the number of wrong candidates beside the audit's estimate. Data sets that were done
+before are kept in results/cleaning.csv; results/cleaning.md is the table. Needs the data sets (SKPML_DATA) and cleanlab
+(in the extra ``dev``), which gets the ridge scores as probabilities, cut to [0, 1].
 """
 
 from __future__ import annotations
@@ -102,8 +102,7 @@ def cleanlab_issues(candidates: np.ndarray, chances: np.ndarray) -> np.ndarray:
     from cleanlab.multilabel_classification.filter import find_multilabel_issues_per_class
 
     given = [np.flatnonzero(row).tolist() for row in candidates]
-    issues = find_multilabel_issues_per_class(given, np.clip(chances, 1e-6, 1 - 1e-6), n_jobs=1)
-    return np.column_stack(issues)
+    return np.asarray(find_multilabel_issues_per_class(given, np.clip(chances, 1e-6, 1 - 1e-6), n_jobs=1))
 
 
 def read() -> dict[str, dict[str, str]]:

@@ -67,7 +67,8 @@ def main() -> None:
     dropped = candidates & ~kept
     planted = candidates & ~truth
     lines = [
-        "| rows × features × labels | file | minutes | times pandas.read_csv | peak memory | tags | planted | dropped | of these planted |",
+        "| rows × features × labels | file | minutes | times pandas.read_csv | peak memory | tags | planted | dropped "
+        "| of these planted |",
         "|---" * 9 + "|",
         f"| {options.rows:,} × {options.features} × {options.labels} | {size:.0f} MB | {seconds / 60:.1f} | "
         f"{seconds / yardstick:.0f} | {peak:.1f} GB | {candidates.sum():,} | {planted.sum():,} | {dropped.sum():,} | "
