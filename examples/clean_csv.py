@@ -1,8 +1,9 @@
 """Clean a CSV file of doubtful tags, and count how many planted wrong tags were found.
 
-Five hundred handwritten digits have tags such as "six;even;closed loop", and 182 wrong ones were planted among them. The
-audit reads pictures and tags, and says of each tag how likely it is right. What was planted is in a file of its own, which
-is opened afterwards only, to count. Ridge regression, which believes every tag, shows what the simplest method finds.
+Five hundred handwritten digits have tags such as "six;even;closed loop", and wrong ones were planted among them. The
+audit reads pixels and tags, and says of each tag how likely it is right. What was planted is in a file of its own,
+which is opened afterwards only, to count. Ridge regression, which believes every tag, shows what the simplest method
+finds.
 """
 
 import tempfile

@@ -14,6 +14,7 @@ from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
 from skpml.cleaning.decisions import Decisions, write_decisions
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.tables import read_table
 from skpml.datasets.digits import NUMERALS, PIXELS
 from skpml.datasets.partial_dataset import PartialDataset
@@ -57,7 +58,7 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
     ...     digits = write_example(Path(folder, "digits"))
     ...     read_table(Path(folder, "digits", "digits.csv"), id="file", image="file")
     <LabelledTable 'digits.csv': 500 rows, 64 features (columns), 14 labels>
-    >>> int((digits.candidates > digits.truth).sum())
+    >>> int((digits.candidates != digits.truth).sum())
     182
     """
     digits = _tagged_digits()
@@ -67,9 +68,7 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
         for file, pixels in zip(files, digits.X, strict=True):
             (place / file).write_bytes(_png(_enlarged(pixels)))
         _write_table(place / "digits.csv", files, digits)
-        _write_planted(
-            place / "planted.csv", read_table(place / "digits.csv", id="file", image="file"), digits
-        )
+        _write_planted(place / "planted.csv", read_table(place / "digits.csv", id="file"), digits)
     return digits
 
 
@@ -96,10 +95,10 @@ def _write_table(path: Path, files: list[str], digits: PartialDataset) -> None:
             writer.writerow([name, listed, *pixels])
 
 
-def _write_planted(path: Path, table: Any, digits: PartialDataset) -> None:
-    """The planted tags as decisions about the table, whose labels stand in the order in which they occur there."""
+def _write_planted(path: Path, table: LabelledTable, digits: PartialDataset) -> None:
+    """The planted tags as decisions about the table, whose labels have an order of their own."""
     column = [table.label_names.index(name) for name in digits.label_names]
-    rows, labels = np.nonzero(digits.candidates > digits.truth)
+    rows, labels = np.nonzero(digits.candidates != digits.truth)
     planted = Decisions(
         rows=rows,
         labels=np.array(column)[labels],
@@ -123,7 +122,7 @@ def _png(grey: NDArray[np.uint8]) -> bytes:
     # Each line begins with the number of its filter: 2 stores what changes from the line above, which packs well.
     changes = np.diff(grey, axis=0, prepend=np.uint8(0))
     lines = np.pad(changes, ((0, 0), (1, 0)), constant_values=2).tobytes()
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
         for kind, content in parts

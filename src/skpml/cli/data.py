@@ -173,7 +173,7 @@ def example(*, folder: Path, force: bool) -> None:
     from skpml.cleaning import write_example
 
     dataset = write_example(folder, overwrite=force)
-    n_tags = int(dataset.candidates.sum())
-    n_wrong = n_tags - int((dataset.candidates & dataset.truth).sum())
-    say(f"Wrote {folder / 'digits.csv'}: {len(dataset.candidates):,} pictures with {n_tags:,} tags.")
+    n_rows, n_tags = len(dataset.candidates), dataset.candidates.sum()
+    n_wrong = (dataset.candidates != dataset.truth).sum()
+    say(f"Wrote {folder / 'digits.csv'}: {n_rows:,} pictures with {n_tags:,} tags.")
     say(f"Wrote {folder / 'planted.csv'}: the {n_wrong:,} tags that are wrong.")
