@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from numbers import Real
@@ -36,7 +37,7 @@ from skpml.candidate_likelihood.settings import (
     to_probability,
 )
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
-from skpml.linalg import to_numpy
+from skpml.linalg import one_blas, to_numpy
 from skpml.ordering import row_order
 from skpml.spectrum import Spectrum, spectrum_of
 from skpml.validation import check_device, check_parameters
@@ -49,6 +50,8 @@ _GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power i
 _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
 # A search looks at no more anchors and rows than these: settings carry over, since features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
+# Up to so many rows the products are small: threads would spend their time waiting for each other.
+_FEW_ROWS = 1000
 # Rows that are mapped to their similarities at a time, for memory.
 _SCORED_ROWS = 20_000
 
@@ -216,6 +219,10 @@ class CandidateLikelihood(BasePMLClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        with one_blas(X) if X.shape[0] <= _FEW_ROWS else nullcontext():
+            return self._fit_rows(X, Y)
+
+    def _fit_rows(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self._check_parameters()
         rates = known_rates(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)

@@ -1,8 +1,9 @@
 """How many tags of each label are wrong, with an interval that a person can act on.
 
 Two things are uncertain. Confidences are probabilities: given them, the number of wrong tags still scatters. And the
-noise rate, which sets their level, is an estimate: it is moved both ways by what it was off in measurements, the level of
-the confidences is found anew under each, and the wrong tags are counted again.
+noise rate, which sets their level, is an estimate: it is moved both ways by what it was off in measurements and by what
+chance does to a count of false candidates, the level of the confidences is found anew under each, and the wrong tags are
+counted again.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def count_wrong(
     reach = float(norm.ppf((1 + level) / 2))
     estimate = np.sum((1 - confidences) * candidate, axis=0)
     variance = np.sum(confidences * (1 - confidences) * candidate, axis=0)
+    deviation = reach * _deviation(noise_rate, len(Y))
     middle, less, more = (
-        _counts(probabilities, _shifted(noise_rate, sign * reach * _NOISE_DEVIATION), Y)
-        for sign in (0, -1, 1)
+        _counts(probabilities, _shifted(noise_rate, shift), Y) for shift in (0.0, -deviation, deviation)
     )
     down, up = np.minimum(less - middle, 0), np.maximum(more - middle, 0)
     count = candidate.sum(axis=0)
@@ -84,7 +85,13 @@ def count_wrong(
     return WrongCounts(estimate=estimate, low=low, high=high, total=total)
 
 
-def _shifted(noise_rate: Floats, by: float) -> Floats:
+def _deviation(noise_rate: Floats, n_rows: int) -> Floats:
+    """Of the logarithm of the odds of noise: what was measured, and that of a count over half of the rows."""
+    counted = np.maximum(n_rows / 2 * noise_rate * (1 - noise_rate), 1)
+    return np.asarray(np.sqrt(_NOISE_DEVIATION**2 + 1 / counted))
+
+
+def _shifted(noise_rate: Floats, by: float | Floats) -> Floats:
     odds = noise_rate / (1 - noise_rate) * np.exp(by)
     return np.asarray(odds / (1 + odds))
 
