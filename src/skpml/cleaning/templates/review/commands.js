@@ -66,5 +66,10 @@ async function importDecisions(file) {
 function exportDecisions() {
   if (decisions.decided === 0) return notify("There is no decision to export yet.");
   downloadDecisions();
-  announce(`${plural(decisions.decided, "decision")} exported.`);
+  const exported = `${plural(decisions.decided, "decision")} exported.`;
+  let left = 0;
+  for (let cell = 0; cell < nCells; cell += 1) left += cells.action[cell] === "drop" && decisions.marks[cell] === UNDECIDED;
+  if (left === 0) return announce(exported);
+  // Whoever looks only at what is marked ask would get the sure mistakes back without a word.
+  notify(`${exported} ${plural(left, "tag")} with the suggestion drop and no decision will stay: accept the suggestions (More) and export again to drop them too.`);
 }
