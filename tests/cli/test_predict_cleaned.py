@@ -337,6 +337,12 @@ class TestRefusals:
         assert "found twice: a" in refused("predict", photos_model, "new.csv", "-o", "out.csv")
 
 
+def test_columns_that_are_not_wanted_may_have_any_name(run: Run, photos_model: Path, folder: Path) -> None:
+    write_rows(folder / "new.csv", ["", "a", "b", "größe", ""], [["x", 1, 2, 3, "y"]])
+    done(run("predict", photos_model, "new.csv", "-o", "tags.csv"))
+    check_lines(folder / "tags.csv", photos_model, np.array([[1.0, 2, 3]]))
+
+
 def test_blank_lines_in_a_file_of_one_column_are_told(run: Run, news: Path, folder: Path) -> None:
     (folder / "new.csv").write_text('headline\nbeachword1\n\n""\nseaword1\n\n\n')
     said = done(run("predict", news, "new.csv", "-o", "tags.csv"))

@@ -112,7 +112,8 @@ def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles
 
 def _roles_as_named(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles:
     features = choice.features or ()
-    check_distinct(path, header)
+    # Other columns are nobody's business here, whatever their names.
+    check_distinct(path, [name for name in header if name in choice.named])
     check_columns(path, header, features)
     for name in choice.named:
         _check_there(path, header, name)
