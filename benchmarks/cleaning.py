@@ -4,9 +4,10 @@
     python benchmarks/cleaning.py --data emotions-4 digits
 
 For each data set the area under the ROC curve of "this candidate is wrong", precision and recall of the candidates that
-the audit would drop by itself, and the number of wrong candidates beside its estimate. Data sets that were done before
-are kept in results/cleaning.csv; results/cleaning.md is the table. Needs the data sets (SKPML_DATA) and cleanlab
-(pip install cleanlab), which gets the ridge scores as probabilities, cut to [0, 1].
+the audit would drop by itself, those of the candidates in which cleanlab's multi-label ``find_label_issues`` sees an
+issue (asked label by label), and the number of wrong candidates beside the audit's estimate. Data sets that were done
+before are kept in results/cleaning.csv; results/cleaning.md is the table. Needs the data sets (SKPML_DATA) and cleanlab
+(in the extra ``dev``), which gets the ridge scores as probabilities, cut to [0, 1].
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ DATA = ("emotions-4", "scene-3", "yeast-7", "birds-4", "image-3", "arts-7", "mir
 COLUMNS = {
     "data": "data", "candidates": "candidates", "wrong": "wrong", "estimated": "estimated (interval)", "audit": "audit",
     "ridge": "ridge", "cleanlab": "cleanlab", "precision": "precision of drops", "recall": "recall of drops",
+    "issues_precision": "precision of cleanlab's issues", "issues_recall": "recall of cleanlab's issues",
 }  # fmt: skip
 QUIET = {"random_state": 0, "empty_rows": "ignore", "empty_labels": "ignore"}
 
@@ -55,6 +57,7 @@ def one_data_set(name: str) -> dict[str, str]:
     found = audit(data.X, data.candidates, label_names=data.label_names)
     ridge = out_of_fold_ridge(data)
     dropped = (found.actions == "drop")[candidate]
+    issues = cleanlab_issues(data.candidates, ridge)[candidate]
     estimate, low, high = found.wrong.total
     return {
         "data": name,
@@ -66,6 +69,8 @@ def one_data_set(name: str) -> dict[str, str]:
         "cleanlab": f"{roc_auc_score(wrong, -cleanlab_quality(data.candidates, ridge)[candidate]):.3f}",
         "precision": f"{wrong[dropped].mean():.3f}",
         "recall": f"{dropped[wrong].mean():.3f}",
+        "issues_precision": f"{wrong[issues].mean():.3f}",
+        "issues_recall": f"{issues[wrong].mean():.3f}",
     }
 
 
@@ -90,6 +95,14 @@ def cleanlab_quality(candidates: np.ndarray, chances: np.ndarray) -> np.ndarray:
             candidates[:, label].astype(int), np.column_stack([1 - p, p]), adjust_pred_probs=True
         )
     return quality
+
+
+def cleanlab_issues(candidates: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    """Where cleanlab sees an issue, by its default rule, from the same chances."""
+    from cleanlab.multilabel_classification.filter import find_multilabel_issues_per_class
+
+    given = [np.flatnonzero(row).tolist() for row in candidates]
+    return np.asarray(find_multilabel_issues_per_class(given, np.clip(chances, 1e-6, 1 - 1e-6), n_jobs=1))
 
 
 def read() -> dict[str, dict[str, str]]:

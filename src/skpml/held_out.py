@@ -35,6 +35,8 @@ class InnerFolds:
     ----------
     splits : list of (training rows, held-out rows)
         Training rows in a random order, of which any first part is a random part.
+    shuffled : (n,)
+        All rows, in such an order.
     """
 
     def __init__(self, X: Any, candidates: NDArray[Any], *, n_folds: int, random_state: int) -> None:
@@ -53,6 +55,7 @@ class InnerFolds:
         self.splits = [
             (order[random.permutation(train)], order[held_out]) for train, held_out in cut.split(order)
         ]
+        self.shuffled = order[random.permutation(len(order))]
 
     def rows(self, places: Rows) -> Any:
         return take_rows(self.X, places)

@@ -305,3 +305,10 @@ def test_little_noise_is_found_as_well_as_much(rate):
     found = noise_anchor(spectrum_of(features.astype(np.float64)), candidates)
     assert len(np.unique(found)) == 1
     assert abs(found[0] - rate) < 0.02 + 0.1 * rate
+
+
+def test_scores_of_many_rows_are_computed_in_blocks(fitted, monkeypatch):
+    model, X, *_ = fitted
+    at_once = model.predict_proba(X)
+    monkeypatch.setattr(estimator_module, "_SCORED_ROWS", 7)
+    assert_allclose(model.predict_proba(X), at_once, rtol=1e-10, atol=1e-15)

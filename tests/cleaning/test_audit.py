@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
 from skpml.cleaning.counting import count_wrong
 from skpml.cleaning.cross_fitting import cross_fit
+from skpml.cleaning.payload import doubts_to_show
 from skpml.cleaning.reasons import find_reasons
 from skpml.datasets import load_digits_attributes
 from skpml.noise import top_up
@@ -252,3 +256,59 @@ def test_thresholds_are_refused_before_any_work():
         audit(X, Y, method=object(), drop_below=0.9, keep_above=0.1)
     with pytest.raises(ValueError, match="budget must be at least 0"):
         audit(X, Y, method=object(), budget=-1)
+
+
+class Counts(Remembers):
+    """Also says how many rows it was fitted on."""
+
+    sizes: ClassVar[list[int]] = []
+
+    def _fit(self, X, Y):
+        self.sizes.append(len(X))
+        super()._fit(X, Y)
+
+
+def test_models_of_many_rows_see_a_part_and_judge_all():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 2)), (rng.random((60, 3)) < 0.5).astype(np.uint8)
+    Counts.sizes.clear()
+    found = cross_fit(Counts(), X, Y, n_folds=4, max_rows=20)
+    assert Counts.sizes == [20] * 5
+    assert np.ptp(found.probabilities) < 1e-12
+    assert_array_equal(np.bincount(found.folds), [15] * 4)
+    # The same rows are drawn where they stand elsewhere.
+    order = rng.permutation(60)
+    moved = cross_fit(Counts(), X[order], Y[order], n_folds=4, max_rows=20)
+    assert set(moved.model.known_) == set(found.model.known_)
+
+
+def test_a_part_that_is_nearly_all_is_as_good_as_all():
+    X, truth, Y = made(n=600)
+    everything, part = (audit(X, Y, **FAST, max_rows=limit) for limit in (600, 380))
+    wrong = (truth == 0)[Y > 0]
+    aucs = [roc_auc_score(wrong, -found.confidences[Y > 0]) for found in (everything, part)]
+    assert aucs[1] > aucs[0] - 0.02
+    assert abs(part.wrong.total[0] / everything.wrong.total[0] - 1) < 0.1
+
+
+def test_a_classifier_is_trained_on_the_cleaned_labels():
+    X, _, Y = made()
+    found = audit(X, Y, **FAST)
+    assert (found.cleaned() < Y).any()
+    expected = clone(found.model).fit(X, found.cleaned())
+    assert_allclose(found.classifier(X).predict_proba(X), expected.predict_proba(X), atol=1e-12)
+    Counts.sizes.clear()
+    audit(X[:, :2], Y[:, :3], method=Counts(), n_folds=2).classifier(X[:, :2], max_rows=70)
+    assert Counts.sizes[-1] == 70
+
+
+def test_a_page_of_too_many_doubts_asks_only_what_is_left_open(monkeypatch):
+    X, _, Y = made()
+    found = audit(X, Y, **FAST)
+    asked = [doubt for doubt in found.doubts if doubt.action == "ask"]
+    assert 10 < len(asked) < len(found.doubts)
+    assert doubts_to_show(found) == found.doubts
+    monkeypatch.setattr("skpml.cleaning.payload.MOST_CELLS", len(found.doubts) - 1)
+    assert doubts_to_show(found) == asked
+    monkeypatch.setattr("skpml.cleaning.payload.MOST_CELLS", 10)
+    assert doubts_to_show(found) == asked[:10]

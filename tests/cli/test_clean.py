@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from skpml.cleaning import read_table
 from skpml.io import load_model
@@ -115,28 +114,6 @@ def test_texts_alone_can_be_cleaned(run: Run, folder: Path) -> None:
     assert len(dropped - wrong) < 0.1 * len(wrong)
     assert len(json.loads((folder / "tasks.json").read_text())) == 150
     assert (folder / "tasks.xml").exists()
-
-
-def test_digits_with_planted_tags_are_found(run: Run, folder: Path) -> None:
-    """Real pictures: each is tagged with its digit, and two in five with a second, wrong one."""
-    digits = load_digits()
-    rng = np.random.default_rng(0)
-    rows, wrong = [], set()
-    for number in range(400):
-        tags = [f"is {digits.target[number]}"]
-        if rng.random() < 0.4 and (other := f"is {rng.integers(10)}") not in tags:
-            tags.append(other)
-            wrong.add((str(number), other))
-        rows.append([*digits.data[number].tolist(), ";".join(tags)])
-    path = write_rows(folder / "digits.csv", [*(f"p{i}" for i in range(64)), "tags"], rows)
-    done = run("clean", path, "-o", "cleaned.csv", "--audit", "doubts.csv", "--folds", 3)
-    assert done.exit_code == 0, done.output
-    doubts = cells(folder / "doubts.csv")
-    listed = {(doubt["id"], doubt["label"]) for doubt in doubts}
-    dropped = {(doubt["id"], doubt["label"]) for doubt in doubts if doubt["action"] == "drop"}
-    assert len(listed & wrong) > 0.95 * len(wrong)
-    assert len(dropped & wrong) > 0.8 * len(wrong)
-    assert len(dropped - wrong) < 0.05 * len(wrong)
 
 
 class TestRefusals:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood.calibration import calibrated, calibration
@@ -49,6 +49,8 @@ _GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power i
 _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
 # A search looks at no more anchors and rows than these: settings carry over, since features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
+# Rows that are mapped to their similarities at a time, for memory.
+_SCORED_ROWS = 20_000
 
 
 class CandidateLikelihood(BasePMLClassifier):
@@ -423,6 +425,10 @@ class CandidateLikelihood(BasePMLClassifier):
         self._record({"objective": fits[members[0]][0].history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
+        blocks = gen_batches(X.shape[0], _SCORED_ROWS)
+        return np.concatenate([self._block_scores(X[block]) for block in blocks])
+
+    def _block_scores(self, X: Any) -> NDArray[Any]:
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         mapped = [as_dense(each.transform(scaled), np.float64) for each in self.feature_maps_]
         total = np.zeros((X.shape[0], len(self.classes_)))

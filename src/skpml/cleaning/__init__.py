@@ -6,6 +6,7 @@ from skpml.cleaning.cleaned_files import write_cleaned
 from skpml.cleaning.counting import WrongCounts
 from skpml.cleaning.decisions import Decisions, read_decisions, write_decisions
 from skpml.cleaning.dialect import Dialect, detect_dialect
+from skpml.cleaning.example import write_example
 from skpml.cleaning.label_studio import label_studio_config, label_studio_tasks, write_label_studio
 from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.page import render_review
@@ -38,5 +39,6 @@ __all__ = [
     "text_column",
     "write_cleaned",
     "write_decisions",
+    "write_example",
     "write_label_studio",
 ]

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from skpml.cleaning.actions import benefit, check_thresholds, suggest_actions
 from skpml.cleaning.counting import WrongCounts, count_wrong
-from skpml.cleaning.cross_fitting import Progress, cross_fit
+from skpml.cleaning.cross_fitting import MAX_ROWS, Progress, cross_fit, fit_to_some
 from skpml.cleaning.reasons import Reason, find_reasons
+from skpml.held_out import InnerFolds
 from skpml.labels import encode_labels
 from skpml.registry import get_method
 
-# Rows from which on a fit must go without all settings and anchors, to end within minutes.
-_MANY_ROWS = 20_000
+# With more rows than these a fit makes do with fewer anchors and members, to end within minutes.
+_LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1000, "n_members": 3}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class Audit:
     noise_rate : (c,)
     label_names : tuple of str
     model : estimator
-        Fitted on all rows and all candidates.
+        Fitted on all candidates of all rows, or of ``max_rows`` of them.
     """
 
     confidences: NDArray[np.float64]
@@ -76,6 +77,20 @@ class Audit:
         """The candidates without those to drop; what a person is asked about stays."""
         return ((self.actions != "") & (self.actions != "drop")).astype(np.uint8)
 
+    def classifier(self, X: Any, *, max_rows: int = MAX_ROWS, random_state: int = 0) -> Any:
+        """A model like that of the audit, trained on the cleaned labels.
+
+        Parameters
+        ----------
+        X : matrix of shape (n, d)
+            The rows of the audit.
+        max_rows : int, default=40000
+            It is fitted to so many rows at most, drawn at random.
+        random_state : int, default=0
+        """
+        rows = InnerFolds(X, self.cleaned(), n_folds=2, random_state=random_state)
+        return fit_to_some(self.model, rows, max_rows)
+
 
 def audit(
     X: Any,
@@ -88,6 +103,7 @@ def audit(
     keep_above: float = 0.75,
     budget: int | None = None,
     n_neighbors: int = 10,
+    max_rows: int = MAX_ROWS,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Audit:
@@ -108,6 +124,8 @@ def audit(
         See :func:`skpml.cleaning.suggest_actions`.
     n_neighbors : int, default=10
         Similar rows that a reason counts.
+    max_rows : int, default=40000
+        Each model is fitted to so many rows at most, drawn at random; all rows are judged.
     random_state : int, default=0
     progress : callable, optional
         Called as ``progress(done, total, what)``.
@@ -127,6 +145,7 @@ def audit(
         X,
         candidates,
         n_folds=n_folds,
+        max_rows=max_rows,
         random_state=random_state,
         progress=progress,
     )
@@ -177,8 +196,8 @@ def _model(method: Any, n_rows: int, random_state: int) -> Any:
     known = model.get_params()
     if "random_state" in known:
         model.set_params(random_state=random_state)
-    if method == "candidate-likelihood" and n_rows > _MANY_ROWS:
-        model.set_params(n_anchors=400, n_members=3)
+    if method == "candidate-likelihood":
+        model.set_params(**next((known for limit, known in _LARGE if n_rows > limit), {}))
     return model
 
 

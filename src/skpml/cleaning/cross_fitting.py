@@ -3,6 +3,8 @@
 A model that has seen a row has seen its candidates, and believes them too much. So rows are cut into folds, each is
 judged by a model of the other folds, and these judgements set the *level* of the confidences. A model of all rows still
 orders candidates well: the *order* is that of both together.
+
+Many rows are more than a model needs: it is fitted to a random part of them, and judges all.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ Progress = Callable[[int, int, str], None]
 
 # Nothing is more certain than this, either way.
 _CERTAIN = 1e-6
+# More rows take time and memory, and hardly change a model.
+MAX_ROWS = 40_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +40,14 @@ class CrossFitted:
     Attributes
     ----------
     model : estimator
-        Fitted on all rows.
+        Fitted on all rows, or on ``max_rows`` of them.
     probabilities : (n, c)
         Of each label to be true, by a model without the row, whatever its candidates.
     left_out : (n, c)
         Of each candidate to be true, by a model without the row; 0 elsewhere.
     confidences : (n, c)
         Of each candidate to be true: the level of ``left_out``, in the order that it and the model of all rows agree on.
+        Where there is no model of all rows, ``left_out``.
     noise_rate : (c,)
         How often a false label is a candidate.
     folds : (n,)
@@ -62,6 +67,7 @@ def cross_fit(
     Y: NDArray[Any],
     *,
     n_folds: int = 5,
+    max_rows: int = MAX_ROWS,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> CrossFitted:
@@ -74,28 +80,41 @@ def cross_fit(
     X : matrix of shape (n, d)
     Y : (n, c) of 0 and 1
     n_folds : int, default=5
+    max_rows : int, default=40000
+        Each model is fitted to so many rows at most.
     random_state : int, default=0
-        Draws the folds.
+        Draws the folds, and the rows where they are more than ``max_rows``.
     progress : callable, optional
         Called as ``progress(done, total, what)``.
     """
     cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state)
     tell = progress if progress is not None else lambda done, total, what: None
     tell(0, n_folds + 1, "all rows")
-    whole = clone(model).fit(X, Y)
+    whole = fit_to_some(model, cut, max_rows)
     inner = clone(model)
     if isinstance(whole, CandidateLikelihood):
         inner.set_params(selection=whole.selection_)
     probabilities, folds = np.empty(Y.shape), np.empty(len(Y), dtype=np.intp)
     for fold, (train, held_out) in enumerate(cut.splits):
         tell(fold + 1, n_folds + 1, f"rows without fold {fold + 1} of {n_folds}")
+        train = train[:max_rows]
         without = clone(inner).fit(cut.rows(train), Y[train])
         probabilities[held_out], folds[held_out] = without.predict_proba(cut.rows(held_out)), fold
     tell(n_folds + 1, n_folds + 1, "done")
-    return _judged(whole, probabilities, Y, folds)
+    return _judged(whole, probabilities, Y, folds, believed=len(Y) <= max_rows)
 
 
-def _judged(whole: Any, probabilities: Floats, Y: NDArray[Any], folds: NDArray[np.intp]) -> CrossFitted:
+def fit_to_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
+    """A clone of a model, fitted to all rows, or to ``max_rows`` of them, drawn at random."""
+    if len(rows.candidates) <= max_rows:
+        return clone(model).fit(rows.X, rows.candidates)
+    some = rows.shuffled[:max_rows]
+    return clone(model).fit(rows.rows(some), rows.candidates[some])
+
+
+def _judged(
+    whole: Any, probabilities: Floats, Y: NDArray[Any], folds: NDArray[np.intp], *, believed: bool
+) -> CrossFitted:
     if isinstance(whole, CandidateLikelihood):
         rates = whole.noise_rate_
     else:
@@ -106,8 +125,8 @@ def _judged(whole: Any, probabilities: Floats, Y: NDArray[Any], folds: NDArray[n
         rates = clear_negative_rate(chances, Y.astype(np.float64))
         probabilities = calibrated(probabilities, *calibration(probabilities, rates, Y))
     left_out = posterior(probabilities, rates, Y)
-    believed = getattr(whole, "confidences_", None)
-    confidences = left_out if believed is None else _agreed(left_out, believed, Y > 0)
+    of_all = getattr(whole, "confidences_", None) if believed else None
+    confidences = left_out if of_all is None else _agreed(left_out, of_all, Y > 0)
     return CrossFitted(
         model=whole,
         probabilities=probabilities,

@@ -8,14 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from skpml.cleaning.audit import Audit
+from skpml.cleaning.audit import Audit, Doubt
 from skpml.cleaning.labelled_table import LabelledTable
+
+# Tags that a page can list without a pause.
+MOST_CELLS = 50_000
+
+
+def doubts_to_show(found: Audit) -> list[Doubt]:
+    """All doubts; where they are too many for a page, the most useful of those that a person is asked about."""
+    if len(found.doubts) <= MOST_CELLS:
+        return found.doubts
+    return [doubt for doubt in found.doubts if doubt.action == "ask"][:MOST_CELLS]
 
 
 def review_payload(
     table: LabelledTable, found: Audit, *, settings: Sequence[tuple[str, str]] = ()
 ) -> dict[str, Any]:
     """The payload of :func:`skpml.cleaning.render_review`.
+
+    Where more than 50,000 tags are doubted, those that are dropped anyway are left out, and the most useful 50,000 of the
+    others are taken.
 
     Parameters
     ----------
@@ -25,7 +38,8 @@ def review_payload(
     settings : sequence of (name, text)
         How the audit was made, for the reader.
     """
-    rows = list(dict.fromkeys(doubt.row for doubt in found.doubts))
+    doubts = doubts_to_show(found)
+    rows = list(dict.fromkeys(doubt.row for doubt in doubts))
     item = {row: place for place, row in enumerate(rows)}
     estimate, low, high = found.wrong.total
     counts = table.candidates.sum(axis=0)
@@ -63,11 +77,11 @@ def review_payload(
             for row in rows
         ],
         "cells": {
-            "item": [item[doubt.row] for doubt in found.doubts],
-            "label": [doubt.label for doubt in found.doubts],
-            "confidence": [round(doubt.confidence, 4) for doubt in found.doubts],
-            "action": [doubt.action for doubt in found.doubts],
-            "reason": [str(doubt.reason) for doubt in found.doubts],
+            "item": [item[doubt.row] for doubt in doubts],
+            "label": [doubt.label for doubt in doubts],
+            "confidence": [round(doubt.confidence, 4) for doubt in doubts],
+            "action": [doubt.action for doubt in doubts],
+            "reason": [str(doubt.reason) for doubt in doubts],
         },
     }
 

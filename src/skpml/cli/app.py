@@ -23,11 +23,11 @@ def app() -> None:
 
     \b
     Examples:
-      skpml demo                                       a first look, on data that come along
-      skpml data info photos.csv --tags tags           what is in a file
-      skpml fit photos.csv --tags tags -o photos.skpml
+      skpml data example digits                        doubtful tags to try 'clean' on
+      skpml clean photos.csv --id file -o cleaned.csv --report review.html --model photos.skpml
       skpml predict photos.skpml new.csv -o tags.csv
       skpml evaluate photos.skpml checked.csv --true-tags tags
+      skpml demo                                       a comparison, on data that come along
       skpml bench run quick                            an experiment: methods compared, fold by fold
 
     'skpml COMMAND --help' tells more of each.

@@ -147,6 +147,8 @@ def run(
             # Whole by itself, and last: the others appear with it or not at all.
             write_cleaned(source, table, drop, target, overwrite=force)
     _tell(table, found, outputs)
+    if report is not None:
+        _tell_what_is_shown(found, report, target)
 
 
 @clean.command(cls=Command)
@@ -247,14 +249,12 @@ def _write_listing(path: Path, table: Any, found: Any) -> None:
 
 def _save_model(path: Path, table: Any, found: Any, update: Callable[..., None]) -> None:
     """A classifier of the cleaned tags; it takes what the table gives: columns, or texts."""
-    from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
     from skpml.io import save_model
 
     update(0, None, "training on the cleaned tags")
-    cleaned = found.cleaned()
-    model = clone(found.model).fit(table.X, cleaned)
+    model = found.classifier(table.X)
     names = table.feature_names if table.feature_kind == "columns" else None
     if table.text_transformer is not None:
         names = [table.text_name]
@@ -271,6 +271,17 @@ def _write_tasks(place: dict[Path, Path], target: Path, table: Any, found: Any) 
         table, found.confidences, found.cleaned() > 0, place[target], config=place[target.with_suffix(".xml")],
         overwrite=True,
     )  # fmt: skip
+
+
+def _tell_what_is_shown(found: Any, report: Path, target: Path) -> None:
+    from skpml.cleaning.payload import doubts_to_show
+
+    n_shown = len(doubts_to_show(found))
+    if n_shown < len(found.doubts):
+        say(
+            f"{report} shows {n_shown:,} of {len(found.doubts):,} doubtful tags, the most useful to check; apply its "
+            f"decisions to {target}, which is without the dropped ones already."
+        )
 
 
 def _tell(table: Any, found: Any, outputs: list[Path]) -> None:

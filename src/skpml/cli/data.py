@@ -20,7 +20,7 @@ _SHOWN_LABELS = 30
 
 @click.group(cls=Group)
 def data() -> None:
-    """List data sets, look into one, convert files.
+    """List data sets, look into one, convert files, write an example.
 
     \b
     Examples:
@@ -28,6 +28,7 @@ def data() -> None:
       skpml data info digits
       skpml data info photos.csv --tags tags
       skpml data import emotions.arff --xml emotions.xml -o emotions.npz
+      skpml data example digits
     """
 
 
@@ -154,3 +155,25 @@ def import_command(*, source: str, target: Path, style: str | None, force: bool,
         write_dataset(dataset, target, overwrite=force, **({} if style is None else {"style": style}))
     n_rows, n_labels = dataset.candidates.shape
     say(f"Wrote {target}: {n_rows:,} rows, {n_labels:,} labels.")
+
+
+@data.command()
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace files of an example that is there already.")
+def example(*, folder: Path, force: bool) -> None:
+    """Write doubtful tags to try 'skpml clean' on: a table, its images, and which tags are wrong.
+
+    Handwritten digits that come along, so nothing is downloaded. FOLDER gets digits.csv, the folder images, and
+    planted.csv, which lists the wrong tags as decisions of the review page are listed.
+
+    \b
+    Example:
+      skpml data example digits
+    """
+    from skpml.cleaning import write_example
+
+    dataset = write_example(folder, overwrite=force)
+    n_rows, n_tags = len(dataset.candidates), dataset.candidates.sum()
+    n_wrong = (dataset.candidates != dataset.truth).sum()
+    say(f"Wrote {folder / 'digits.csv'}: {n_rows:,} pictures with {n_tags:,} tags.")
+    say(f"Wrote {folder / 'planted.csv'}: the {n_wrong:,} tags that are wrong.")

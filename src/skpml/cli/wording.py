@@ -32,7 +32,7 @@ _TRANSLATIONS = tuple(
             "leave out --candidates",
         ),
         (r"use a smaller n_neighbors", "use a smaller --n-neighbors"),
-        (r": pass overwrite=True to replace it", "; --force replaces it"),
+        (r": pass overwrite=True to replace (it|files in it)", r"; --force replaces \1"),
         (
             r"download it by skpml\.datasets\.fetch_dataset\('(.*?)'\)",
             r"download it by fetch_dataset('\1') in Python",

@@ -14,8 +14,10 @@ from skpml.datasets.registry import DatasetFacts
 DEFAULT_CANDIDATES = 6
 DIGITS = DatasetFacts("digits", 1797, 64, 10, 3.5008)
 
+PIXELS = tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8))
+
 # Attributes of the numeral itself; 4 is left out of "closed loop" because it is written both ways.
-_NUMERALS = {
+NUMERALS = {
     "even": (0, 2, 4, 6, 8),
     "prime": (2, 3, 5, 7),
     "multiple of three": (0, 3, 6, 9),
@@ -71,7 +73,7 @@ def load_digits_attributes(*, candidates: int = DEFAULT_CANDIDATES, random_state
     from skpml.datasets.loading import add_candidates
 
     images, numerals = load_digits(return_X_y=True)
-    columns = {name: np.isin(numerals, members) for name, members in _NUMERALS.items()}
+    columns = {name: np.isin(numerals, members) for name, members in NUMERALS.items()}
     columns |= _measured(images.astype(np.int64).reshape(-1, 8, 8))
     truth = np.column_stack(list(columns.values())).astype(np.uint8)
     dataset = PartialDataset(
@@ -79,7 +81,7 @@ def load_digits_attributes(*, candidates: int = DEFAULT_CANDIDATES, random_state
         truth,
         truth,
         tuple(columns),
-        tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8)),
+        PIXELS,
         DIGITS.name,
         _DESCRIPTION,
     )

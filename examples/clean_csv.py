@@ -1,0 +1,34 @@
+"""Clean a CSV file of doubtful tags, and count how many planted wrong tags were found.
+
+Five hundred handwritten digits have tags such as "six;even;closed loop", and wrong ones were planted among them. The
+audit reads pixels and tags, and says of each tag how likely it is right. What was planted is in a file of its own,
+which is opened afterwards only, to count. Ridge regression, which believes every tag, shows what the simplest method
+finds.
+"""
+
+import tempfile
+from pathlib import Path
+
+from sklearn.metrics import roc_auc_score
+
+from skpml.cleaning import audit, read_decisions, read_table, write_cleaned, write_example
+
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name, "digits")
+    write_example(folder)
+
+    table = read_table(folder / "digits.csv", id="file", image="file")
+    found = audit(table.X, table.candidates, label_names=table.label_names)
+    write_cleaned(table.path, table, found.actions == "drop", folder / "cleaned.csv")
+
+    tagged = table.candidates > 0
+    planted = read_decisions(folder / "planted.csv", table).drop_mask(table)
+    print(f"{planted.sum()} of {tagged.sum():,} tags were planted.")
+    for action, words in (("drop", "dropped"), ("ask", "left to a person"), ("keep", "kept")):
+        chosen = found.actions == action
+        print(f"{chosen.sum():5,} {words + ',':17s} {planted[chosen].sum():3d} of them planted")
+
+    floor = audit(table.X, table.candidates, method="ridge")
+    ours, ridge = (roc_auc_score(planted[tagged], -result.confidences[tagged]) for result in (found, floor))
+    print(f"A planted tag is believed less than a right one in {ours:.1%} of all pairs,")
+    print(f"by ridge regression in {ridge:.1%}.")
