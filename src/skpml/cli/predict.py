@@ -31,9 +31,9 @@ def predict(
 ) -> None:
     """Predict the labels of new rows.
 
-    DATA is what the model was fitted on, of new rows, and needs no labels: a CSV or Parquet file with the columns of
-    numbers, or the column of texts, that the model knows, in any order and among others; an .npy or .npz file of
-    embeddings; or any other data set, by file or by name. How a CSV file is written is detected.
+    DATA is of the kind that the model was fitted on. A CSV or Parquet file needs the columns of numbers, or the column of
+    texts, that the model knows, in any order and among others, and no labels; how a CSV file is written is detected.
+    Embeddings are an .npy or .npz file. Any other data set, by file or by name, is read with its labels.
 
     Each line of OUT.csv holds the row (counted from 0), its name (with --id), the predicted labels ("beach;sea") and a
     column "probability:LABEL" for each label. Models of the methods candidate-likelihood, which 'skpml clean' trains
