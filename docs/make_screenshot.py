@@ -36,6 +36,7 @@ def screenshot() -> Image.Image:
             viewport=VIEW, device_scale_factor=SHARPNESS, color_scheme="light", reduced_motion="reduce"
         ).new_page()
         page.goto(Path(folder, "digits", "review.html").as_uri())
+        page.locator("body:not([aria-busy])").wait_for()
         for _ in range(4):
             page.keyboard.press("d")
         page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")

@@ -336,6 +336,39 @@ def test_missing_and_swapped_arrays_are_refused(tmp_path: Path, model_bytes: byt
     assert "damaged" in refusal(tmp_path, pickled)
 
 
+def test_the_kind_of_features_is_kept_and_older_files_have_columns(tmp_path: Path) -> None:
+    path, model = tmp_path / "model.skpml", CandidateRidge().fit(X, Y)
+    save_model(model, path, feature_kind="embeddings")
+    assert read_model_info(path).feature_kind == "embeddings"
+
+    def without_kind(entries: dict[str, bytes]) -> None:
+        described = json.loads(entries["skpml.json"])
+        del described["feature_kind"]
+        entries["skpml.json"] = json.dumps(described).encode()
+
+    (tmp_path / "old.skpml").write_bytes(rewritten(path.read_bytes(), without_kind))
+    assert read_model_info(tmp_path / "old.skpml").feature_kind == "columns"
+    np.testing.assert_array_equal(load_model(tmp_path / "old.skpml").predict(X), model.predict(X))
+    with pytest.raises(
+        ValueError, match="feature_kind must be one of columns, text, embeddings, got 'sound'"
+    ):
+        save_model(model, tmp_path / "wrong.skpml", feature_kind="sound")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one name, that of the column of texts"):
+        save_model(model, tmp_path / "wrong.skpml", feature_kind="text")
+
+
+@pytest.mark.parametrize("kind", ["sound", "text", 3, None])
+def test_a_kind_of_features_that_is_not_known_is_refused(
+    kind: Any, tmp_path: Path, model_bytes: bytes
+) -> None:
+    def other_kind(entries: dict[str, bytes]) -> None:
+        described = json.loads(entries["skpml.json"])
+        described["feature_kind"] = kind
+        entries["skpml.json"] = json.dumps(described).encode()
+
+    assert "a kind of features that is not known" in refusal(tmp_path, rewritten(model_bytes, other_kind))
+
+
 @pytest.mark.parametrize("names", ["label_names", "feature_names"])
 def test_edited_names_are_noticed(names: str, tmp_path: Path) -> None:
     path = tmp_path / "model.skpml"

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
@@ -30,6 +30,8 @@ from skpml.registry import get_method, list_methods
 from skpml.writing import replacing
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
+
+FeatureKind = Literal["columns", "text", "embeddings"]
 
 MODEL_TYPES = (
     *sorted({get_method(name).import_path.replace(":", ".") for name in list_methods()}),
@@ -83,6 +85,8 @@ class ModelInfo:
         Names of the labels, in the order of the columns of its scores.
     feature_names : tuple of str or None
         Names of the features it was fitted on, where they are known.
+    feature_kind : {"columns", "text", "embeddings"}
+        What new rows are read from: columns of numbers, a column of texts, or a matrix in a file of its own.
     versions : dict of str to str
         Versions of the packages that wrote the file.
     """
@@ -91,6 +95,7 @@ class ModelInfo:
     label_names: tuple[str, ...]
     feature_names: tuple[str, ...] | None
     versions: dict[str, str]
+    feature_kind: FeatureKind = "columns"
 
 
 def save_model(
@@ -99,6 +104,7 @@ def save_model(
     *,
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
+    feature_kind: FeatureKind = "columns",
     overwrite: bool = False,
 ) -> None:
     """Write a fitted model to a file: whole, or not at all.
@@ -113,6 +119,9 @@ def save_model(
         Names of the labels for people; by default those of ``classes_``.
     feature_names : sequence of str, optional
         Names of the features; by default ``feature_names_in_``, where the model has them.
+    feature_kind : {"columns", "text", "embeddings"}, default="columns"
+        What new rows are read from: columns of numbers; a column of texts, whose name is the only feature name of a
+        Pipeline that takes texts; or a matrix in a file of its own, whose columns have no names.
     overwrite : bool, default=False
         Replace a file that exists.
 
@@ -127,7 +136,7 @@ def save_model(
     try:
         _check_can_be_saved(model)
         check_is_fitted(model)
-        info = _describe(model, label_names, feature_names)
+        info = _describe(model, label_names, feature_names, feature_kind)
         with replacing(target, overwrite=overwrite) as (temporary,):
             data = _packed(model, info)
             _audit(data)
@@ -219,8 +228,15 @@ def _check_can_be_saved(model: Any) -> None:
 
 
 def _describe(
-    model: Any, label_names: Sequence[str] | None, feature_names: Sequence[str] | None
+    model: Any,
+    label_names: Sequence[str] | None,
+    feature_names: Sequence[str] | None,
+    feature_kind: FeatureKind,
 ) -> ModelInfo:
+    if feature_kind not in get_args(FeatureKind):
+        raise ValueError(
+            f"feature_kind must be one of {', '.join(get_args(FeatureKind))}, got {feature_kind!r}"
+        )
     classes = [str(name) for name in model.classes_]
     labels = classes if label_names is None else [str(name) for name in label_names]
     if len(labels) != len(classes):
@@ -230,6 +246,8 @@ def _describe(
         raise ValueError(
             f"feature_names has {len(features)} names, but the model has {model.n_features_in_} features"
         )
+    if feature_kind == "text" and (features is None or len(features) != 1):
+        raise ValueError('feature_kind="text" needs feature_names with one name, that of the column of texts')
     return ModelInfo(
         model=type(model).__name__,
         label_names=tuple(labels),
@@ -240,6 +258,7 @@ def _describe(
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
+        feature_kind=feature_kind,
     )
 
 
@@ -299,11 +318,16 @@ def _audit(data: bytes) -> ModelInfo:
 
 def _as_info(described: dict[str, Any]) -> ModelInfo:
     features = described["feature_names"]
+    # Older files do not tell the kind.
+    kind = described.get("feature_kind", "columns")
+    if kind not in get_args(FeatureKind) or (kind == "text" and len(features or ()) != 1):
+        raise _RefusedError(f"it was fitted on a kind of features that is not known here ({kind!r})")
     return ModelInfo(
         model=str(described["model"]),
         label_names=tuple(str(name) for name in described["label_names"]),
         feature_names=None if features is None else tuple(str(name) for name in features),
         versions={str(name): str(version) for name, version in described["versions"].items()},
+        feature_kind=kind,
     )
 
 

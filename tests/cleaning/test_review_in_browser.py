@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from review_browser import ATTACK, current, exported, listed, press, progress, reload, settle, watched
 from review_helpers import NAMES, large_payload, small_payload
 
 from browser_helpers import CHROMIUM, chromium, contrast
@@ -24,10 +25,8 @@ from skpml.cleaning.page import render_review
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
-WIDE = {"width": 1400, "height": 900}
 PHONE = {"width": 360, "height": 640}
 HEADER = "id,row,label,decision,confidence\n"
-ATTACK = "<img src=x onerror='window.attacked=1'><script>window.attacked=1</script>"
 
 
 @pytest.fixture(scope="module")
@@ -38,73 +37,16 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens the page of a payload; at the end no error was logged, no dialog shown and nothing else asked for."""
-    troubles: list[str] = []
-    requests: list[str] = []
-    allowed: set[str] = set()
-    contexts: list[Any] = []
+    """Opens the page of a payload, watched."""
+    with watched(browser) as watch:
 
-    def opened(
-        payload: dict[str, Any], *, viewport: Any = WIDE, before: str = "", files: tuple[str, ...] = ()
-    ) -> Any:
-        file = tmp_path / "review.html"
-        file.write_text(render_review(payload), encoding="utf-8")
-        allowed.update({file.as_uri()}, (f"{tmp_path.as_uri()}/{name}" for name in files))
-        context = browser.new_context(viewport=viewport, reduced_motion="reduce")
-        contexts.append(context)
-        page = context.new_page()
-        # Ample: the machine may be busy with other tests.
-        page.set_default_timeout(20_000)
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: requests.append(request.url))
-        if before:
-            page.add_init_script(before)
-        page.goto(file.as_uri())
-        return page
+        def opened(payload: dict[str, Any], **options: Any) -> Any:
+            file = tmp_path / "review.html"
+            file.write_text(render_review(payload), encoding="utf-8")
+            return watch.open(file, **options)
 
-    opened.troubles = troubles  # type: ignore[attr-defined]
-    yield opened
-    for context in contexts:
-        context.close()
-    assert troubles == []
-    assert {url for url in requests if not url.startswith("blob:")} == allowed
-
-
-def listed(page: Any) -> list[tuple[str, str]]:
-    """Tag and id of the rows in the document, from top to bottom."""
-    rows = page.locator("#rows [role=row]").evaluate_all(
-        """rows => rows.map(row => [Number(row.getAttribute("aria-rowindex")),
-             row.querySelector(".tag-name").textContent, row.querySelector(".id").textContent])"""
-    )
-    return [(tag, item) for _, tag, item in sorted(rows)]
-
-
-def current(page: Any) -> tuple[str, str]:
-    """Tag and id of the current cell; the row that the grid names and the details agree."""
-    row = page.locator(f"[id='{page.locator('#grid').get_attribute('aria-activedescendant')}']")
-    assert row.get_attribute("aria-selected") == "true"
-    assert page.locator("#rows [aria-selected=true]").count() == 1
-    shown = (page.locator("#detail-label").inner_text(), page.locator("#detail-id").inner_text())
-    assert (row.locator(".tag-name").inner_text(), row.locator(".id").inner_text()) == shown
-    return shown
-
-
-def progress(page: Any) -> str:
-    return " ".join(page.locator(".progress p").inner_text().split())
-
-
-def press(page: Any, *keys: str) -> None:
-    for key in keys:
-        page.keyboard.press(key)
-
-
-def exported(page: Any) -> str:
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Export").click()
-    assert waiting.value.suggested_filename == "photos_decisions.csv"
-    return Path(waiting.value.path()).read_bytes().decode("utf-8")
+        opened.troubles = watch.troubles  # type: ignore[attr-defined]
+        yield opened
 
 
 def imported(page: Any, text: str, name: str = "other.csv") -> str:
@@ -252,7 +194,7 @@ def test_single_letters_can_be_switched_off(show: Any) -> None:
     page.get_by_role("checkbox", name="Single letters are commands").uncheck()
     press(page, "Escape", "k", "d")
     assert progress(page).startswith("0 of 5")
-    page.reload()
+    reload(page)
     press(page, "k")
     assert progress(page).startswith("0 of 5")
     page.get_by_role("button", name="Keep").click()
@@ -322,7 +264,7 @@ def test_a_list_of_the_undecided_shrinks_and_grows_with_the_decisions(show: Any)
 def test_decisions_are_found_again_and_belong_to_their_cells_only(show: Any, tmp_path: Path) -> None:
     page = show(small_payload())
     press(page, "k", "d")
-    page.reload()
+    reload(page)
     assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
     assert page.locator("#rows .kept, #rows .dropped").count() == 2
     file = tmp_path / "review.html"
@@ -331,18 +273,59 @@ def test_decisions_are_found_again_and_belong_to_their_cells_only(show: Any, tmp
         {"items": [dict(item, row=item["row"] + 1) for item in small_payload()["items"]]},
     ):
         file.write_text(render_review({**small_payload(), **other}), encoding="utf-8")
-        page.reload()
+        reload(page)
         # Another run, or the same key over other rows: the letters are not taken for theirs.
         assert progress(page).startswith("0 of 5")
     file.write_text(render_review(small_payload()), encoding="utf-8")
-    page.reload()
+    reload(page)
     assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
+
+
+SLOW_LOCKS = """
+  let granted = false;
+  const shelf = Object.getOwnPropertyDescriptor(Window.prototype, "localStorage") ??
+    Object.getOwnPropertyDescriptor(window, "localStorage");
+  const request = navigator.locks.request.bind(navigator.locks);
+  navigator.locks.request = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    granted = true;
+    return request(...given);
+  };
+  window.early = 0;
+  Object.defineProperty(window, "localStorage", {get() { window.early += !granted; return shelf.get.call(window); }});
+"""
+
+
+def test_the_storage_is_not_touched_before_the_browser_has_noticed_the_page(show: Any) -> None:
+    page = show(small_payload(), before=SLOW_LOCKS)
+    press(page, "k", "d")
+    reload(page)
+    assert page.evaluate("window.early") == 0
+    assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
+
+
+@pytest.mark.parametrize("locks", ["undefined", "{request() { return Promise.reject(new Error('no')); }}"])
+def test_browsers_without_locks_keep_decisions_too(show: Any, locks: str) -> None:
+    page = show(small_payload(), before=f"Object.defineProperty(navigator, 'locks', {{value: {locks}}});")
+    press(page, "k", "d")
+    reload(page)
+    assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
+
+
+def test_a_lock_that_never_comes_is_not_waited_for_long(show: Any) -> None:
+    never = (
+        "Object.defineProperty(navigator, 'locks', {value: {request() { return new Promise(() => {}); }}});"
+    )
+    page = show(small_payload(), before=never)
+    press(page, "k")
+    assert progress(page).startswith("1 of 5")
 
 
 def test_two_windows_with_the_page_agree(show: Any, tmp_path: Path) -> None:
     page = show(small_payload())
     other = page.context.new_page()
     other.goto((tmp_path / "review.html").as_uri())
+    settle(other)
     press(other, "k", "d")
     page.wait_for_function("() => document.getElementById('progress-words').textContent.startsWith('2 of 5')")
     press(page, "End", "d")

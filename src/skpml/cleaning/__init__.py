@@ -12,6 +12,7 @@ from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.page import render_review
 from skpml.cleaning.payload import review_payload
 from skpml.cleaning.reasons import Reason
+from skpml.cleaning.rows import Rows, read_rows
 from skpml.cleaning.tables import read_table
 from skpml.cleaning.text_features import fit_text_features, text_column
 
@@ -22,6 +23,7 @@ __all__ = [
     "Doubt",
     "LabelledTable",
     "Reason",
+    "Rows",
     "WrongCounts",
     "audit",
     "detect_dialect",
@@ -29,6 +31,7 @@ __all__ = [
     "label_studio_config",
     "label_studio_tasks",
     "read_decisions",
+    "read_rows",
     "read_table",
     "render_review",
     "review_payload",

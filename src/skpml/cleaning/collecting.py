@@ -22,10 +22,10 @@ _MOST_CELLS = 1 << 31
 
 @dataclass(kw_only=True)
 class Content:
-    """What the columns of a table hold."""
+    """What the columns of a table hold; None stands for what was not asked for."""
 
     numbers: Any
-    candidates: LabelMatrix
+    candidates: LabelMatrix | None
     label_names: tuple[str, ...]
     ids: tuple[str, ...] | None
     texts: tuple[str, ...] | None

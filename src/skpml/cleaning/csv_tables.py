@@ -24,11 +24,12 @@ def read_csv_table(
     path: Path, dialect: Dialect, choice: ColumnChoice, separator: str, progress: Progress | None
 ) -> tuple[Roles, Content]:
     """Read the columns that are asked for, and tell what each one is."""
-    rows = (record for record in read_records(path, dialect, progress) if record.cells)
+    blank = _BlankLines()
+    rows = blank.passed_over(read_records(path, dialect, progress))
     header = next(rows).cells
     roles = find_roles(path, header, choice)
     position = {name: column for column, name in enumerate(header)}
-    numbers = _NumberCollector(path, roles.features, position, dialect.decimal)
+    numbers = _NumberCollector(path, roles, position, dialect.decimal)
     labels = _label_collector(path, roles.labels, position, separator)
     ids = None if roles.id is None else IdCollector(path, roles.id, "line")
     seen: dict[str, list[str]] = {role: [] for role in ("text", "image") if getattr(roles, role)}
@@ -37,14 +38,15 @@ def read_csv_table(
     for record in rows:
         n_rows += 1
         numbers.add(record)
-        labels.add_record(record)
+        if labels is not None:
+            labels.add_record(record)
         for role, cells in seen.items():
             cells.append(record.cells[columns[role]])
         if ids is not None:
             ids.add(record.cells[columns["id"]], record.line)
     if not n_rows:
         raise DatasetFormatError(path, "has a header but no rows")
-    candidates, names = labels.matrix()
+    candidates, names = (None, ()) if labels is None else labels.matrix()
     return roles, Content(
         numbers=numbers.matrix(),
         candidates=candidates,
@@ -52,8 +54,32 @@ def read_csv_table(
         ids=None if ids is None else ids.names(),
         texts=tuple(seen["text"]) if "text" in seen else None,
         images=tuple(seen["image"]) if "image" in seen else None,
-        notes=labels.notes(),
+        notes=[*([] if labels is None else labels.notes()), *blank.notes(header, dialect)],
     )
+
+
+class _BlankLines:
+    """Blank lines are no rows; in a file of one column somebody may have meant them as such."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def passed_over(self, records: Iterator[Record]) -> Iterator[Record]:
+        waiting = 0
+        for record in records:
+            if record.cells:
+                # What stands at the end of a file is no row to anybody.
+                self._count, waiting = self._count + waiting, 0
+                yield record
+            else:
+                waiting += 1
+
+    def notes(self, header: list[str], dialect: Dialect) -> list[str]:
+        if len(header) > 1 or not self._count:
+            return []
+        lines = "blank line is" if self._count == 1 else "blank lines are"
+        empty = f"; an empty cell in a file of one column is written as {dialect.quote * 2}"
+        return [f"{self._count:,} {lines} passed over{empty if dialect.quote else ''}"]
 
 
 def _picker(columns: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
@@ -65,9 +91,10 @@ def _picker(columns: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
 class _NumberCollector:
     """Numeric columns, kept as numbers alone."""
 
-    def __init__(self, path: Path, names: tuple[str, ...], position: dict[str, int], decimal: str) -> None:
-        self.path, self.names, self.decimal = path, names, decimal
-        self._pick = _picker([position[name] for name in names])
+    def __init__(self, path: Path, roles: Roles, position: dict[str, int], decimal: str) -> None:
+        self.path, self.names, self.decimal = path, roles.features, decimal
+        self._for_model = roles.labels is None
+        self._pick = _picker([position[name] for name in self.names])
         self._number = float if decimal == "." else _comma_number
         self._values = array("d")
 
@@ -98,6 +125,8 @@ class _NumberCollector:
         other = "," if self.decimal == "." else "."
         if _is_finite(cell, _comma_number if other == "," else float):
             return f"if {other!r} is the decimal mark, pass decimal={other!r}"
+        if self._for_model:
+            return "the model needs a number there: fill it in or drop the row"
         if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "none", "inf", "-inf"):
             return f"fill it in, drop the row, or leave the column out by ignore=[{name!r}]"
         return f"if the column is no feature, pass ignore=[{name!r}]"
@@ -123,8 +152,10 @@ def _is_finite(cell: str, number: Callable[[str], float]) -> bool:
 
 
 def _label_collector(
-    path: Path, labels: Tags | Flags, position: dict[str, int], separator: str
-) -> _TagColumn | _FlagColumns:
+    path: Path, labels: Tags | Flags | None, position: dict[str, int], separator: str
+) -> _TagColumn | _FlagColumns | None:
+    if labels is None:
+        return None
     if isinstance(labels, Tags):
         return _TagColumn(path, labels.column, position[labels.column], separator)
     return _FlagColumns(path, labels, position)

@@ -12,9 +12,9 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from skpml.cleaning.encodings import Encoding, detect_encoding
-from skpml.cleaning.records import parser_options
 from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.formats.csv_files import parser_options
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _QUOTES = {'"': "double quotes", "'": "single quotes"}
@@ -83,6 +83,7 @@ def detect_dialect(
     quote: str | None = None,
     decimal: str | None = None,
     columns: Collection[str] = (),
+    numbers: Collection[str] | None = None,
     not_numbers: Collection[str] = (),
 ) -> Dialect:
     """Tell how a CSV file is written.
@@ -99,6 +100,8 @@ def detect_dialect(
     columns : collection of str, default=()
         Columns that the file should have: a delimiter that brings them out is preferred, and a file of one column
         is believed where it is one of them.
+    numbers : collection of str, optional
+        The columns that count when the decimal mark is told; by default all that are not `not_numbers`.
     not_numbers : collection of str, default=()
         Columns that do not count when the decimal mark is told.
 
@@ -122,7 +125,7 @@ def detect_dialect(
         delimiter = _delimiter_of(path, lines, quote, columns)
     rows = _parsed(lines, delimiter, quote)
     if decimal is None:
-        decimal = "," if _has_decimal_comma(rows, not_numbers) else "."
+        decimal = "," if _has_decimal_comma(rows, numbers, not_numbers) else "."
     if decimal == delimiter and decimal == "," and not quote:
         raise ValueError('delimiter and decimal cannot both be "," where cells are not quoted')
     return Dialect(
@@ -222,14 +225,16 @@ def _judgement(rows: list[list[str]], columns: Collection[str]) -> tuple[int, fl
     return known, share, len(header)
 
 
-def _has_decimal_comma(rows: list[list[str]], not_numbers: Collection[str]) -> bool:
+def _has_decimal_comma(
+    rows: list[list[str]], numbers: Collection[str] | None, not_numbers: Collection[str]
+) -> bool:
     """Whether some column holds numbers if a comma is a decimal mark, and none needs the point to be one."""
     if not rows:
         return False
     by_comma = by_point = False
     for name, *cells in itertools.zip_longest(*_even(rows), fillvalue=""):
         filled = [cell for cell in cells if cell.strip()]
-        if name in not_numbers or not filled:
+        if name in not_numbers or (numbers is not None and name not in numbers) or not filled:
             continue
         comma = all(map(_COMMA_NUMBER.fullmatch, filled))
         point = all(map(_POINT_NUMBER.fullmatch, filled))

@@ -12,19 +12,30 @@ from skpml.datasets.formats.files import parsing
 from skpml.datasets.formats.npz import read_arrays
 from skpml.datasets.validation import as_features, listed
 
+EMBEDDING_SUFFIXES = (".npy", ".npz")
 _USUAL_KEYS = ("embeddings", "X")
 
 
-def read_embeddings(path: str | Path, n_rows: int, table: Path) -> Any:
+def read_embeddings_of(table: Path, path: str | Path, n_rows: int) -> Any:
+    """Read the embeddings of a table of so many rows, as `read_embeddings`."""
+    matrix = read_embeddings(path)
+    if len(matrix) != n_rows:
+        raise DatasetFormatError(
+            path, f"has {len(matrix):,} rows, but {table.name} has {n_rows:,}: one row for each is needed"
+        )
+    return matrix
+
+
+def read_embeddings(path: str | Path) -> Any:
     """Read the matrix of an ``.npy`` file, or of an ``.npz`` file that holds one (or one called embeddings or X).
 
     Raises
     ------
     DatasetFormatError
-        If there is no such matrix, if it does not have `n_rows` rows, or if it holds NaN or infinity.
+        If there is no such matrix, if it has no rows, or if it holds NaN or infinity.
     """
     path = Path(path)
-    if path.suffix.lower() not in (".npy", ".npz"):
+    if path.suffix.lower() not in EMBEDDING_SUFFIXES:
         raise ValueError(f"{path}: embeddings are read from .npy and .npz files, not {path.suffix!r}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -33,10 +44,8 @@ def read_embeddings(path: str | Path, n_rows: int, table: Path) -> Any:
         raise DatasetFormatError(
             path, f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}"
         )
-    if len(matrix) != n_rows:
-        raise DatasetFormatError(
-            path, f"has {len(matrix):,} rows, but {table.name} has {n_rows:,}: one row for each is needed"
-        )
+    if not len(matrix):
+        raise DatasetFormatError(path, "is a matrix without rows")
     try:
         return as_features(matrix)
     except ValueError as error:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from skpml.cleaning.dialect import Dialect
 from skpml.datasets.formats.label_columns import Flags, Tags
 from skpml.datasets.partial_dataset import PartialDataset
 from skpml.datasets.validation import LabelMatrix
-
-FeatureKind = Literal["columns", "text", "embeddings"]
+from skpml.io import FeatureKind
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

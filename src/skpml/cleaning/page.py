@@ -92,9 +92,12 @@ def _template(*path: str) -> str:
 
 
 def _read_script() -> str:
-    """All parts in one scope of their own, so that they share names with each other and with nobody else."""
+    """All parts in one scope of their own, so that they share names with each other and with nobody else.
+
+    The scope is asynchronous: a part may wait for the browser, and those after it with it.
+    """
     parts = "\n".join(_template("review", name) for name in _SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+    return f'"use strict";\n(async () => {{\n{parts}}})();\n'
 
 
 def _script_safe_json(payload: Mapping[str, Any]) -> str:

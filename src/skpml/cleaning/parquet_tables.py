@@ -13,6 +13,7 @@ from skpml.cleaning.roles import ColumnChoice, Roles, find_roles
 from skpml.datasets.errors import DatasetFormatError, require_extra
 from skpml.datasets.formats.files import parsing
 from skpml.datasets.formats.label_columns import Flags, Tags
+from skpml.datasets.validation import LabelMatrix
 
 _BATCH = 8192
 
@@ -78,16 +79,12 @@ class _Collected:
 
     def _numeric(self, batch: Any, name: str, kind: str) -> Any:
         column = batch.column(name)
-        hint = (
-            f"if it is no feature, pass ignore=[{name!r}]"
-            if kind == "feature"
-            else "a label column holds 0 and 1"
-        )
         missing = column.is_null().to_numpy(zero_copy_only=False)
         values = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind not in "buif" and not missing.all():
             raise DatasetFormatError(
-                self.path, f"column {name!r} holds {column.type} values, not numbers; {hint}"
+                self.path,
+                f"column {name!r} holds {column.type} values, not numbers; {self._advice(name, kind)}",
             )
         bad = missing if values.dtype.kind not in "f" else missing | ~np.isfinite(values)
         if bad.any():
@@ -98,6 +95,15 @@ class _Collected:
                 f"column {name!r} has {problem} in row {self.n_rows + row}; fill it in or drop the row",
             )
         return values
+
+    def _advice(self, name: str, kind: str) -> str:
+        if kind == "label":
+            return "a label column holds 0 and 1"
+        return (
+            "the model needs numbers there"
+            if self.roles.labels is None
+            else f"if it is no feature, pass ignore=[{name!r}]"
+        )
 
     def _flag_matrix(self, batch: Any, labels: Flags) -> Any:
         values = self._matrix(batch, labels.columns, "label")
@@ -127,11 +133,7 @@ class _Collected:
                 )
 
     def content(self) -> Content:
-        if self._tags is None:
-            assert isinstance(self.roles.labels, Flags)
-            candidates, names, notes = self._flags, self.roles.labels.names, []
-        else:
-            (candidates, names), notes = self._tags.matrix(), self._tags.notes()
+        candidates, names, notes = self._labels()
         shown = {role: tuple(values) for role, values in self._shown.items()}
         return Content(
             numbers=self._numbers if self.roles.features else None,
@@ -142,6 +144,13 @@ class _Collected:
             images=shown.get("image"),
             notes=notes,
         )
+
+    def _labels(self) -> tuple[LabelMatrix | None, tuple[str, ...], list[str]]:
+        if self._tags is not None:
+            return *self._tags.matrix(), self._tags.notes()
+        if isinstance(self.roles.labels, Flags):
+            return self._flags, self.roles.labels.names, []
+        return None, (), []
 
 
 def list_tags(cell: list[Any]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skpml.datasets.errors import DatasetFormatError
+from skpml.datasets.formats.csv_files import parser_options
 
 if TYPE_CHECKING:
     from skpml.cleaning.dialect import Dialect
@@ -59,12 +60,6 @@ class _Remembered:
         text = self._given[0] if len(self._given) == 1 else "".join(self._given)
         self._given.clear()
         return text
-
-
-def parser_options(delimiter: str, quote: str) -> dict[str, Any]:
-    """Arguments of `csv.reader`; an empty `quote` says that quotes are plain text."""
-    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    return {"delimiter": delimiter, "strict": True, **quoting}
 
 
 def read_records(path: Path, dialect: Dialect, progress: Progress | None = None) -> Iterator[Record]:

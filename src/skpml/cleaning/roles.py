@@ -15,6 +15,9 @@ from skpml.datasets.formats.label_columns import (
     TRUTH_PREFIX,
     Flags,
     Tags,
+    check_columns,
+    check_distinct,
+    columns_of,
     find_layout,
 )
 from skpml.datasets.validation import listed
@@ -35,6 +38,8 @@ class ColumnChoice:
     ignore: tuple[str, ...] = ()
     elsewhere: bool = False
     """Whether the features stand in another file."""
+    labelled: bool = True
+    """Whether there are labels to be read; where not, only columns that are named here are."""
 
     def __post_init__(self) -> None:
         if self.tags is not None and self.labels is not None:
@@ -56,9 +61,9 @@ class ColumnChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """What each column of a table is; columns not named here are passed over."""
+    """What each column of a table is; columns not named here are passed over, and rows to predict have no labels."""
 
-    labels: Tags | Flags
+    labels: Tags | Flags | None
     features: tuple[str, ...]
     text: str | None
     image: str | None
@@ -67,13 +72,14 @@ class Roles:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are read."""
-        labels = (self.labels.column,) if isinstance(self.labels, Tags) else self.labels.columns
         others = (name for name in (self.text, self.image, self.id) if name is not None)
-        return tuple(dict.fromkeys((*self.features, *labels, *others)))
+        return tuple(dict.fromkeys((*self.features, *columns_of(self.labels), *others)))
 
 
 def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles:
     """Tell from the header, and from what the caller says, what each column is."""
+    if not choice.labelled:
+        return _roles_as_named(path, header, choice)
     for name in choice.named:
         _check_there(path, header, name)
     layout = find_layout(
@@ -89,7 +95,7 @@ def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles
     labels = layout.candidates or layout.truth
     assert labels is not None
     roles = Roles(labels=labels, features=layout.features, text=choice.text, image=choice.image, id=choice.id)
-    taken = (labels.column,) if isinstance(labels, Tags) else labels.columns
+    taken = columns_of(labels)
     for role in ("text", "image", "id"):
         if getattr(choice, role) in taken:
             raise DatasetFormatError(
@@ -102,6 +108,16 @@ def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles
             "(embeddings=…) or numeric columns (features=[…])",
         )
     return roles
+
+
+def _roles_as_named(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles:
+    features = choice.features or ()
+    # Other columns are nobody's business here, whatever their names.
+    check_distinct(path, [name for name in header if name in choice.named])
+    check_columns(path, header, features)
+    for name in choice.named:
+        _check_there(path, header, name)
+    return Roles(labels=None, features=features, text=choice.text, image=choice.image, id=choice.id)
 
 
 def _wanted_features(choice: ColumnChoice) -> tuple[str, ...] | None:

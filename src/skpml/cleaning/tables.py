@@ -7,22 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from skpml.cleaning.collecting import Content, untagged_note
-from skpml.cleaning.csv_tables import read_csv_table
-from skpml.cleaning.dialect import Dialect, detect_dialect
-from skpml.cleaning.embeddings import read_embeddings
-from skpml.cleaning.labelled_table import FeatureKind, LabelledTable
-from skpml.cleaning.parquet_tables import read_parquet_table
+from skpml.cleaning.columns import TABLE_SUFFIXES, read_columns, refuse_given
+from skpml.cleaning.dialect import Dialect
+from skpml.cleaning.embeddings import read_embeddings_of
+from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.records import Progress
-from skpml.cleaning.roles import TAG_COLUMN, ColumnChoice, Roles
+from skpml.cleaning.roles import ColumnChoice, Roles
 from skpml.cleaning.text_features import FewWordsError, fit_text_features, text_column
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.files import READERS, read_dataset
-from skpml.datasets.formats.label_columns import CANDIDATE_COLUMN, TRUTH_COLUMN
 from skpml.datasets.validation import default_feature_names
+from skpml.io import FeatureKind
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-PARQUET_SUFFIX = ".parquet"
-OTHER_SUFFIXES = tuple(suffix for suffix in READERS if suffix not in (*TEXT_SUFFIXES, PARQUET_SUFFIX))
+OTHER_SUFFIXES = tuple(suffix for suffix in READERS if suffix not in TABLE_SUFFIXES)
 
 
 def read_table(
@@ -127,23 +124,14 @@ def read_table(
     if suffix in OTHER_SUFFIXES:
         _refuse_unused(suffix, choice, written)
         return _from_dataset(path, choice, embeddings, reader_options)
-    if suffix not in (*TEXT_SUFFIXES, PARQUET_SUFFIX):
-        known = ", ".join((*TEXT_SUFFIXES, PARQUET_SUFFIX, *OTHER_SUFFIXES))
+    if suffix not in TABLE_SUFFIXES:
+        known = ", ".join((*TABLE_SUFFIXES, *OTHER_SUFFIXES))
         raise ValueError(f"{path}: unknown suffix {path.suffix!r}; known are {known}")
     if reader_options:
         raise ValueError(f"reader_options do not apply to {suffix} files")
-    dialect = None
-    if suffix in TEXT_SUFFIXES:
-        dialect = detect_dialect(
-            path,
-            **written,
-            columns=choice.named,
-            not_numbers=(*choice.not_numbers, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN),
-        )
-        roles, content = read_csv_table(path, dialect, choice, separator, progress)
-    else:
-        _refuse_unused(suffix, ColumnChoice(), written)
-        roles, content = read_parquet_table(path, choice, separator, progress)
+    roles, content, dialect = read_columns(
+        path, choice, separator=separator, written=written, progress=progress
+    )
     return _assembled(
         path,
         roles,
@@ -164,13 +152,10 @@ def _names(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
 
 
 def _refuse_unused(suffix: str, choice: ColumnChoice, written: dict[str, str | None]) -> None:
-    given: dict[str, Any] = {name: getattr(choice, name) for name in ("tags", "text", "image", "id")}
-    given |= {"features": choice.features, **written}
+    given = {name: getattr(choice, name) for name in ("tags", "text", "image", "id", "features")}
     if suffix != ".arff":
         given |= {"labels": choice.labels, "ignore": choice.ignore or None}
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name} does not apply to {suffix} files")
+    refuse_given(suffix, {**given, **written})
 
 
 def _from_dataset(
@@ -188,7 +173,7 @@ def _from_dataset(
     n_rows = len(dataset.candidates)
     X, names = dataset.X, dataset.feature_names
     if embeddings is not None:
-        X, names = read_embeddings(embeddings, n_rows, path), None
+        X, names = read_embeddings_of(path, embeddings, n_rows), None
     if X is None:
         raise DatasetFormatError(
             path, "has labels only: pass a file of embeddings (embeddings=…) to learn from"
@@ -222,11 +207,12 @@ def _assembled(
     random_state: int,
     progress: Progress | None,
 ) -> LabelledTable:
+    assert content.candidates is not None
     n_rows = len(content.candidates)
     kind: FeatureKind
     transformer = None
     if embeddings is not None:
-        kind, X = "embeddings", read_embeddings(embeddings, n_rows, path)
+        kind, X = "embeddings", read_embeddings_of(path, embeddings, n_rows)
     elif roles.features:
         kind, X = "columns", content.numbers
     else:

@@ -12,8 +12,9 @@ import numpy as np
 
 from skpml import __version__
 from skpml.cli.base import Command, Group
-from skpml.cli.console import progress_bar, say
+from skpml.cli.console import progress_bar, say, tell_dialect
 from skpml.cli.outputs import check_outputs, force_option, whole, write_table
+from skpml.cli.reading import DIALECT_OPTIONS, delimiter_of
 from skpml.registry import get_method
 
 _COLUMNS = ("tags", "labels", "text", "image", "id", "features", "embeddings", "separator", "ignore",
@@ -30,10 +31,7 @@ _READING = (
     click.option("--embeddings", metavar="FILE", help="An .npy or .npz file with a row of numbers for each row."),
     click.option("--separator", metavar="TEXT", help='What stands between tags.  [default: ";"]'),
     click.option("--ignore", metavar="COLUMN", multiple=True, help="A column to pass over; repeat it."),
-    click.option("--encoding", metavar="NAME", help="Encoding of a text file.  [default: detected]"),
-    click.option("--delimiter", metavar="CHAR", help='What stands between columns; "tab" for tabs.  [default: detected]'),
-    click.option("--quote", metavar="CHAR", help="What stands around cells.  [default: detected]"),
-    click.option("--decimal", metavar="CHAR", help="Decimal point or comma.  [default: detected]"),
+    *DIALECT_OPTIONS,
 )  # fmt: skip
 
 
@@ -77,7 +75,7 @@ def clean() -> None:
 @click.option("--audit", "listing", metavar="OUT.csv", type=click.Path(path_type=Path),
               help="Table of the doubtful tags, with reasons.")  # fmt: skip
 @click.option("--model", metavar="MODEL", type=click.Path(path_type=Path),
-              help="Also save a classifier trained on the cleaned tags (of texts: for Python only).")  # fmt: skip
+              help="Also save a classifier trained on the cleaned tags, for 'skpml predict'.")  # fmt: skip
 @click.option("--label-studio", metavar="OUT.json", type=click.Path(path_type=Path),
               help="Also write tasks with predictions for Label Studio.")  # fmt: skip
 @click.option("--method", metavar="NAME", default="candidate-likelihood", show_default=True,
@@ -176,6 +174,7 @@ def apply(
         decisions = read_decisions(decided, table)
         write_cleaned(source, table, decisions.drop_mask(table), target, overwrite=force)
     dropped = int(np.count_nonzero(~decisions.keep))
+    tell_dialect(source, table.dialect)
     say(f"{len(decisions):,} decisions: {dropped:,} tags dropped, {len(decisions) - dropped:,} kept.")
     say(f"Wrote {target}.")
 
@@ -193,8 +192,8 @@ def _read(source: Path, reading: dict[str, Any], update: Callable[..., None], se
     given: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value for name, value in _given(reading).items()
     }
-    if given.get("delimiter") in ("tab", "\\t"):
-        given["delimiter"] = "\t"
+    if "delimiter" in given:
+        given["delimiter"] = delimiter_of(given["delimiter"])
     return read_table(source, random_state=seed, progress=update, **given)
 
 
@@ -260,7 +259,9 @@ def _save_model(path: Path, table: Any, found: Any, update: Callable[..., None])
     if table.text_transformer is not None:
         names = [table.text_name]
         model = Pipeline([("text", table.text_transformer), ("model", model)])
-    save_model(model, path, label_names=table.label_names, feature_names=names)
+    save_model(
+        model, path, label_names=table.label_names, feature_names=names, feature_kind=table.feature_kind
+    )
 
 
 def _write_tasks(place: dict[Path, Path], target: Path, table: Any, found: Any) -> None:
@@ -288,6 +289,7 @@ def _tell(table: Any, found: Any, outputs: list[Path]) -> None:
     asked = sum(doubt.action == "ask" for doubt in found.doubts)
     dropped = int(np.count_nonzero(found.actions == "drop"))
     n_tags = int(table.candidates.sum())
+    tell_dialect(table.path, table.dialect)
     say(f"{len(table.candidates):,} rows, {len(table.label_names):,} labels, {n_tags:,} tags.")
     say(f"About {estimate:,.0f} tags are wrong (between {low:,.0f} and {high:,.0f}).")
     say(f"Dropped {dropped:,}; {asked:,} are for a person to decide and stay for now.")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from skpml.cleaning import Dialect
 
 # Where there is no terminal there is no width to respect; tables then are as wide as they need to be.
 _PIPE_WIDTH = 200
@@ -29,6 +33,14 @@ def notes() -> Console:
 def say(message: str) -> None:
     """One line of result, never wrapped or coloured by what happens to stand in it."""
     results().print(Text(message), soft_wrap=True)
+
+
+def tell_dialect(path: Path, dialect: Dialect | None) -> None:
+    """Say how a file was read where it is not written as most are: it was detected, and may be wrong."""
+    from skpml.cleaning import Dialect
+
+    if dialect not in (None, Dialect()):
+        say(f"Read {path} as {dialect}.")
 
 
 def show_table(table: Table) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 
 from skpml.cli.base import Command
 from skpml.cli.console import progress_bar, say, show_table
-from skpml.cli.features import columns_wanted, features_of
-from skpml.cli.reading import Reading, read, reading_options
+from skpml.cli.features import read_labelled_rows_for
+from skpml.cli.reading import Reading, row_reading_options
 
 
 @click.command(cls=Command)
@@ -24,7 +24,7 @@ from skpml.cli.reading import Reading, read, reading_options
     help="How the ranking metrics treat ties and rows without labels.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@reading_options
+@row_reading_options
 def evaluate(*, model_file: Path, source: str, convention: str, as_json: bool, reading: Reading) -> None:
     """Measure a model against the true labels of DATA.
 
@@ -41,13 +41,12 @@ def evaluate(*, model_file: Path, source: str, convention: str, as_json: bool, r
     with progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         update(0, None, f"reading {source}")
-        dataset = read(source, reading, features=columns_wanted(source, info))
+        X, dataset = read_labelled_rows_for(source, reading, model, info)
         if dataset.truth is None:
             raise click.ClickException(
                 f"{source} has no true labels to compare with; --true-tags or --true-label names their columns"
             )
         truth = _in_model_order(source, dataset.truth, dataset.label_names, info.label_names)
-        X = features_of(source, dataset, model, info)
         update(0, None, "predicting")
         decisions = model.predict(X)
         if decisions.ndim == 1:

@@ -10,10 +10,10 @@ import click
 import numpy as np
 
 from skpml.cli.base import Command
-from skpml.cli.console import progress_bar, say
-from skpml.cli.features import read_rows
+from skpml.cli.console import progress_bar, say, tell_dialect
+from skpml.cli.features import read_rows_for
 from skpml.cli.outputs import check_outputs, force_option, whole, write_table
-from skpml.cli.reading import Reading, reading_options
+from skpml.cli.reading import Reading, row_reading_options
 
 
 @click.command(cls=Command)
@@ -23,19 +23,28 @@ from skpml.cli.reading import Reading, reading_options
     "-o", "--output", "target", metavar="OUT.csv", required=True, type=click.Path(path_type=Path),
     help="CSV file to write: the row, its labels, a probability a label.",
 )  # fmt: skip
+@click.option("--id", metavar="COLUMN", help="Column of DATA that names the rows, to be written too.")
 @force_option
-@reading_options
-def predict(*, model_file: Path, source: str, target: Path, force: bool, reading: Reading) -> None:
+@row_reading_options
+def predict(
+    *, model_file: Path, source: str, target: Path, id: str | None, force: bool, reading: Reading
+) -> None:
     """Predict the labels of new rows.
 
-    DATA is a file or the name of a data set. A CSV or Parquet file needs the columns the model was fitted on, in any
-    order; it may have others, and needs no labels. Each line of OUT.csv holds the row (counted from 0), the predicted
-    labels ("beach;sea") and a column "probability:LABEL" for each label. These are scores mapped to 0…1, above ½ where
-    the label is predicted; they are not calibrated.
+    DATA is of the kind that the model was fitted on. A CSV or Parquet file needs the columns of numbers, or the column of
+    texts, that the model knows, in any order and among others, and no labels; how a CSV file is written is detected.
+    Embeddings are an .npy or .npz file. Any other data set, by file or by name, is read with its labels.
+
+    Each line of OUT.csv holds the row (counted from 0), its name (with --id), the predicted labels ("beach;sea") and a
+    column "probability:LABEL" for each label. Models of the methods candidate-likelihood, which 'skpml clean' trains
+    unless told otherwise, and deep-candidate-likelihood give their probabilities of the labels to be true. Any other
+    model gives scores mapped to 0…1, above ½ where the label is predicted; they are not calibrated.
 
     \b
-    Example:
+    Examples:
       skpml predict photos.skpml new.csv -o tags.csv
+      skpml predict news.skpml new.csv --id article -o tags.csv
+      skpml predict songs.skpml new_embeddings.npy -o tags.csv
     """
     from skpml.io import load_model, read_model_info
 
@@ -48,16 +57,26 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
                 f"the label {bad[0]!r} holds {separator!r}, which stands between labels; --separator takes another"
             )
         update(0, None, f"reading {source}")
-        X = read_rows(source, reading, model, info)
+        rows = read_rows_for(source, reading, model, info, id=id, progress=update)
         update(0, None, "predicting")
-        rows = _lines(model.predict(X), model.predict_proba(X), info.label_names, separator)
+        decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
+        lines = _lines(decisions, probabilities, rows.ids, info.label_names, separator)
+        header = ["row", *(["id"] if rows.ids else []), "predicted"]
         with whole(target) as (temporary,):
-            header = ["row", "predicted", *(f"probability:{name}" for name in info.label_names)]
-            write_table(temporary, header, rows)
-    say(f"Wrote {target}: {X.shape[0]:,} rows.")
+            write_table(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
+    tell_dialect(Path(source), rows.dialect)
+    for note in rows.notes:
+        say(note)
+    say(f"Wrote {target}: {rows.X.shape[0]:,} rows.")
 
 
-def _lines(decisions: Any, probabilities: Any, names: tuple[str, ...], separator: str) -> Iterator[list[Any]]:
+def _lines(
+    decisions: Any,
+    probabilities: Any,
+    ids: tuple[str, ...] | None,
+    names: tuple[str, ...],
+    separator: str,
+) -> Iterator[list[Any]]:
     for row, (decision, probability) in enumerate(zip(decisions, probabilities.tolist(), strict=True)):
         # A model fitted to one class a row, in Python, predicts that class.
         chosen = (
@@ -65,4 +84,4 @@ def _lines(decisions: Any, probabilities: Any, names: tuple[str, ...], separator
             if decisions.ndim == 1
             else separator.join(names[j] for j in np.flatnonzero(decision))
         )
-        yield [row, chosen, *(f"{value:.6g}" for value in probability)]
+        yield [row, *([ids[row]] if ids else []), chosen, *(f"{value:.6g}" for value in probability)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from skpml.cleaning import Dialect
     from skpml.datasets import PartialDataset
 
 
@@ -31,6 +32,8 @@ class Reading:
     reader_option: tuple[str, ...]
     candidates: int | None
     noise_seed: int | None
+    quote: str | None = None
+    decimal: str | None = None
 
     def for_file(self, suffix: str) -> dict[str, Any]:
         """Arguments of the reader of a format, each with the option it came from."""
@@ -41,7 +44,6 @@ class Reading:
             if one is not None and other:
                 raise click.UsageError(f"{names} exclude each other: labels stand in one column or in many")
         labels = "label_attributes" if suffix == ".arff" else "candidates"
-        delimiter = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
         given = [
             ("--tags", "candidates", self.tags),
             ("--label", labels, list(self.label)),
@@ -49,12 +51,50 @@ class Reading:
             ("--true-label", "truth", list(self.true_label)),
             ("--separator", "separator", self.separator),
             ("--ignore", "ignore", list(self.ignore)),
-            ("--delimiter", "delimiter", delimiter),
+            ("--delimiter", "delimiter", delimiter_of(self.delimiter)),
+            ("--quote", "quote", self.quote),
+            ("--decimal", "decimal", self.decimal),
             ("--encoding", "encoding", self.encoding),
             ("--xml", "xml", self.xml),
         ]
         given += [("--reader-option", *key_and_value("--reader-option", text)) for text in self.reader_option]
         return {name: (option, value) for option, name, value in given if value not in (None, [])}
+
+    def as_written(self) -> dict[str, str | None]:
+        """How a table of text is written, as far as it was said."""
+        return {
+            "encoding": self.encoding,
+            "delimiter": delimiter_of(self.delimiter),
+            "quote": self.quote,
+            "decimal": self.decimal,
+        }
+
+    def told(self, dialect: Dialect | None) -> Reading:
+        """The same with what a table has told about how it is written, for the reader of its labels."""
+        if dialect is None:
+            return self
+        encoding = _MARKED.get(dialect.encoding, dialect.encoding) if dialect.mark else dialect.encoding
+        return replace(
+            self, encoding=encoding, delimiter=dialect.delimiter, quote=dialect.quote, decimal=None
+        )
+
+    def check_none_for(self, suffix: str) -> None:
+        """Refuse options about labels and text for a file that has neither."""
+        for name, (option, _) in self.for_file(suffix).items():
+            # It also stands between the labels that are written.
+            if name != "separator":
+                raise click.UsageError(f"{option} does not apply to {suffix} files")
+
+
+# Codecs that skip the byte order mark.
+_MARKED = {"utf-8": "utf-8-sig"} | {
+    f"utf-{bits}-{end}": f"utf-{bits}" for bits in (16, 32) for end in ("le", "be")
+}
+
+
+def delimiter_of(given: str | None) -> str | None:
+    """The delimiter that an option means."""
+    return "\t" if given in ("tab", "\\t") else given
 
 
 def key_and_value(option: str, text: str) -> tuple[str, str]:
@@ -65,15 +105,25 @@ def key_and_value(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-_OPTIONS = (
+DIALECT_OPTIONS = (
+    click.option("--encoding", metavar="NAME", help="Encoding of a text file.  [default: detected]"),
+    click.option("--delimiter", metavar="CHAR", help='What stands between columns; "tab" for tabs.  [default: detected]'),
+    click.option("--quote", metavar="CHAR", help="What stands around cells.  [default: detected]"),
+    click.option("--decimal", metavar="CHAR", help="Decimal point or comma.  [default: detected]"),
+)  # fmt: skip
+_FIXED_DIALECT_OPTIONS = (
+    click.option("--delimiter", metavar="CHAR", help='What stands between columns; "tab" for tabs.  [default: ","]'),
+    click.option("--encoding", metavar="NAME", help="Encoding of a text file.  [default: utf-8]"),
+)  # fmt: skip
+_LABEL_OPTIONS = (
     click.option("--tags", metavar="COLUMN", help='Column that lists candidates, as in "beach;sea".'),
     click.option("--label", metavar="COLUMN", multiple=True, help="A 0/1 column of one candidate label; repeat it."),
     click.option("--true-tags", metavar="COLUMN", help="Column that lists true labels."),
     click.option("--true-label", metavar="COLUMN", multiple=True, help="A 0/1 column of one true label; repeat it."),
     click.option("--separator", metavar="TEXT", help='What stands between tags.  [default: ";"]'),
     click.option("--ignore", metavar="COLUMN", multiple=True, help="A column that is no feature; repeat it."),
-    click.option("--delimiter", metavar="CHAR", help='What stands between columns; "tab" for tabs.  [default: ","]'),
-    click.option("--encoding", metavar="NAME", help="Encoding of a text file.  [default: utf-8]"),
+)  # fmt: skip
+_FORMAT_OPTIONS = (
     click.option("--xml", metavar="FILE", help="Mulan's file of label names for an ARFF file."),
     click.option(
         "-O", "--reader-option", metavar="NAME=VALUE", multiple=True,
@@ -89,25 +139,34 @@ _OPTIONS = (
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of reading to a command, which gets them as one `Reading`."""
+    return _with_options(command, (*_LABEL_OPTIONS, *_FIXED_DIALECT_OPTIONS, *_FORMAT_OPTIONS))
 
+
+def row_reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that takes rows for a fitted model: how tables are written is detected."""
+    return _with_options(command, (*_LABEL_OPTIONS, *DIALECT_OPTIONS, *_FORMAT_OPTIONS))
+
+
+def _with_options(command: Callable[..., Any], options: tuple[Any, ...]) -> Callable[..., Any]:
     def gathered(**arguments: Any) -> Any:
         fields = inspect.signature(Reading).parameters
-        reading = Reading(**{name: arguments.pop(name) for name in fields})
+        reading = Reading(**{name: arguments.pop(name, None) for name in fields})
         return command(reading=reading, **arguments)
 
     gathered.__name__, gathered.__doc__ = command.__name__, command.__doc__
     gathered.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         gathered = option(gathered)
     return gathered
 
 
 def is_file_name(source: str) -> bool:
     """Whether what was given means a file, there or not, and not the name of a data set."""
+    from skpml.cleaning.rows import ROW_SUFFIXES
     from skpml.datasets.files import READERS
 
     path = Path(source)
-    return path.suffix.lower() in READERS or len(path.parts) > 1 or path.exists()
+    return path.suffix.lower() in (*READERS, *ROW_SUFFIXES) or len(path.parts) > 1 or path.exists()
 
 
 def read(source: str, reading: Reading, *, features: tuple[str, ...] | None = None) -> PartialDataset:

@@ -3,7 +3,7 @@
 from skpml.datasets.checksum import content_checksum
 from skpml.datasets.digits import load_digits_attributes
 from skpml.datasets.errors import DatasetFormatError
-from skpml.datasets.files import read_dataset, read_features, write_dataset
+from skpml.datasets.files import read_dataset, write_dataset
 from skpml.datasets.folder import DatasetEntry, data_home, list_datasets
 from skpml.datasets.formats.arff_reading import read_arff
 from skpml.datasets.formats.arff_writing import write_arff
@@ -33,7 +33,6 @@ __all__ = [
     "read_arff",
     "read_csv",
     "read_dataset",
-    "read_features",
     "read_mat",
     "read_npz",
     "read_parquet",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from skpml.datasets.formats.arff_reading import read_arff
 from skpml.datasets.formats.arff_writing import write_arff
-from skpml.datasets.formats.csv_files import read_csv, read_csv_features, write_csv
+from skpml.datasets.formats.csv_files import read_csv, write_csv
 from skpml.datasets.formats.matlab import read_mat, write_mat
 from skpml.datasets.formats.npz import read_npz, write_npz
-from skpml.datasets.formats.parquet_files import read_parquet, read_parquet_features, write_parquet
+from skpml.datasets.formats.parquet_files import read_parquet, write_parquet
 from skpml.datasets.partial_dataset import PartialDataset
 
 READERS: dict[str, Callable[..., PartialDataset]] = {
@@ -21,10 +21,6 @@ READERS: dict[str, Callable[..., PartialDataset]] = {
     ".csv": read_csv,
     ".parquet": read_parquet,
 }
-FEATURE_READERS: dict[str, Callable[..., Any]] = {
-    ".csv": read_csv_features,
-    ".parquet": read_parquet_features,
-}
 WRITERS: dict[str, Callable[..., None]] = {
     ".npz": write_npz,
     ".mat": write_mat,
@@ -32,29 +28,6 @@ WRITERS: dict[str, Callable[..., None]] = {
     ".csv": write_csv,
     ".parquet": write_parquet,
 }
-
-
-def read_features(path: str | Path, columns: Sequence[str], **options: Any) -> Any:
-    """Read named columns of a table as features, for rows that need no labels.
-
-    Parameters
-    ----------
-    path : path-like
-        A ``.csv`` or ``.parquet`` file.
-    columns : sequence of str
-        The columns, in the order wanted; others are passed over.
-    **options
-        ``delimiter`` and ``encoding`` of a ``.csv`` file.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-    """
-    source = Path(path)
-    reader = _by_suffix(FEATURE_READERS, source)
-    if not source.is_file():
-        raise FileNotFoundError(f"there is no file {source}")
-    return reader(source, columns, **options)
 
 
 def read_dataset(path: str | Path, **options: Any) -> PartialDataset:

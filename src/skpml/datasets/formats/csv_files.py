@@ -18,7 +18,6 @@ from skpml.datasets.formats.label_columns import (
     LabelSource,
     TableStyle,
     Tags,
-    check_columns,
     check_truth,
     find_layout,
     flag,
@@ -44,6 +43,7 @@ def read_csv(
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     delimiter: str = ",",
+    quote: str = '"',
     encoding: str = "utf-8-sig",
     empty_rows: EmptyPolicy = "error",
     empty_labels: EmptyPolicy = "error",
@@ -74,13 +74,15 @@ def read_csv(
         Columns that are neither labels nor features.
     delimiter : str, default=","
         What stands between columns.
+    quote : str, default='"'
+        What stands around cells that hold the delimiter; empty where quotes are plain text.
     encoding : str, default="utf-8-sig"
         Encoding of the text (a byte order mark is skipped).
     empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
         See `PartialDataset`.
     """
     path = Path(path)
-    header, rows, lines = _read_rows(path, delimiter, encoding)
+    header, rows, lines = _read_rows(path, delimiter, quote, encoding)
     layout = find_layout(
         path,
         header,
@@ -123,12 +125,20 @@ def read_csv(
     )
 
 
-def _read_rows(path: Path, delimiter: str, encoding: str) -> tuple[list[str], list[list[str]], list[int]]:
+def parser_options(delimiter: str, quote: str) -> dict[str, Any]:
+    """Arguments of `csv.reader`; an empty `quote` says that quotes are plain text."""
+    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    return {"delimiter": delimiter, "strict": True, **quoting}
+
+
+def _read_rows(
+    path: Path, delimiter: str, quote: str, encoding: str
+) -> tuple[list[str], list[list[str]], list[int]]:
     rows: list[list[str]] = []
     lines: list[int] = []
     try:
         with parsing(path, "CSV"), path.open(encoding=encoding, newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            reader = csv.reader(file, **parser_options(delimiter, quote))
             header = next(reader, [])
             for row in reader:
                 if not row:
@@ -152,16 +162,6 @@ def _read_rows(path: Path, delimiter: str, encoding: str) -> tuple[list[str], li
     if not rows:
         raise DatasetFormatError(path, "has a header but no rows")
     return header, rows, lines
-
-
-def read_csv_features(
-    path: Path, columns: Sequence[str], *, delimiter: str = ",", encoding: str = "utf-8-sig"
-) -> Any:
-    """The named columns of a table as numbers, whatever else stands in it."""
-    header, rows, lines = _read_rows(path, delimiter, encoding)
-    check_columns(path, header, columns)
-    position = {name: column for column, name in enumerate(header)}
-    return _feature_matrix(path, rows, tuple(columns), position, lines, lambda column: "fill it in")
 
 
 def _feature_matrix(

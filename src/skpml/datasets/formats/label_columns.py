@@ -60,10 +60,7 @@ def find_layout(
     ignore: Sequence[str],
 ) -> Layout:
     """Tell from the header, and from what the caller says, which columns are labels and which features."""
-    if twice := repeated(header):
-        raise DatasetFormatError(
-            path, f"columns must have different names, found twice: {listed(twice)}", line=1
-        )
+    check_distinct(path, header)
     if unknown := [name for name in ignore if name not in header]:
         raise DatasetFormatError(path, f"has no column {listed(unknown)} to ignore")
     found_candidates = _find(path, header, candidates, candidate_prefix, CANDIDATE_COLUMN)
@@ -78,13 +75,21 @@ def find_layout(
         found_truth = _aligned(
             path, found_candidates, found_truth, by_position=not isinstance(truth, str | None)
         )
-    taken = set(ignore).union(*(_columns(part) for part in (found_candidates, found_truth)))
+    taken = set(ignore).union(*(columns_of(part) for part in (found_candidates, found_truth)))
     if features is not None:
         check_columns(path, header, features)
         if both := [name for name in features if name in taken]:
             raise DatasetFormatError(path, f"columns cannot be features and something else: {listed(both)}")
         return Layout(found_candidates, found_truth, tuple(features))
     return Layout(found_candidates, found_truth, tuple(name for name in header if name not in taken))
+
+
+def check_distinct(path: Path, header: Sequence[str]) -> None:
+    """Raise if two columns of a table have the same name."""
+    if twice := repeated(header):
+        raise DatasetFormatError(
+            path, f"columns must have different names, found twice: {listed(twice)}", line=1
+        )
 
 
 def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
@@ -125,7 +130,8 @@ def _aligned(path: Path, candidates: Flags, truth: Flags, *, by_position: bool) 
     return Flags(tuple(column[name] for name in candidates.names), candidates.names)
 
 
-def _columns(part: Tags | Flags | None) -> tuple[str, ...]:
+def columns_of(part: Tags | Flags | None) -> tuple[str, ...]:
+    """The columns that labels stand in."""
     if part is None:
         return ()
     return (part.column,) if isinstance(part, Tags) else part.columns

@@ -50,6 +50,12 @@ def read_npz(
     )
 
 
+def holds_labels(path: Path) -> bool:
+    """Whether a file is a data set, told by the names of its arrays."""
+    with parsing(path, "npz"), zipfile.ZipFile(path) as archive:
+        return not {"Y_true.npy", "Y_candidate.npy"}.isdisjoint(archive.namelist())
+
+
 def read_arrays(path: Path) -> dict[str, Any]:
     """All arrays of a file by their names; never pickled ones."""
     # Members are read whole, and not through numpy.load, so that their checksums are looked at.

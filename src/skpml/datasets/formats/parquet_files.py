@@ -17,7 +17,6 @@ from skpml.datasets.formats.label_columns import (
     LabelSource,
     TableStyle,
     Tags,
-    check_columns,
     check_truth,
     find_layout,
     label_vocabulary,
@@ -83,13 +82,6 @@ def read_parquet(
         empty_rows=empty_rows,
         empty_labels=empty_labels,
     )
-
-
-def read_parquet_features(path: Path, columns: Sequence[str]) -> Any:
-    """The named columns of a table as numbers, whatever else stands in it."""
-    table, header = _read_table(path)
-    check_columns(path, header, columns)
-    return _feature_matrix(path, table, tuple(columns))
 
 
 def _read_table(path: Path) -> tuple[Any, list[str]]:

@@ -54,3 +54,4 @@ drawOverview(chooseLabel);
 grid.start(chooseCell);
 showProgress();
 relist();
+document.body.removeAttribute("aria-busy");
