@@ -383,6 +383,22 @@ def test_the_export_is_exact_and_comes_back(show: Any) -> None:
     assert exported(page) == text
 
 
+def test_the_export_tells_of_suggested_drops_that_would_stay(show: Any) -> None:
+    payload = small_payload()
+    payload["cells"]["action"] = ["drop", "drop", "ask", "keep", "ask"]
+    page = show(payload)
+    press(page, "k")
+    exported(page)
+    assert page.locator("#notices p").inner_text() == (
+        "1 decision exported. 1 tag with the suggestion drop and no decision will stay: accept the suggestions (More) "
+        "and export again to drop them too."
+    )
+    page.locator("#notices").evaluate("element => element.replaceChildren()")
+    press(page, "d")
+    exported(page)
+    assert page.locator("#notices p").count() == 0
+
+
 def test_an_import_adds_changes_and_refuses(show: Any) -> None:
     page = show(small_payload())
     press(page, "k", "k")
