@@ -18,7 +18,7 @@ _SHOWN = 5
 def listed(items: Sequence[Any]) -> str:
     """Write the first few items and how many more there are."""
     text = ", ".join(str(item) for item in items[:_SHOWN])
-    return text if len(items) <= _SHOWN else f"{text} and {len(items) - _SHOWN} more"
+    return text if len(items) <= _SHOWN else f"{text} and {len(items) - _SHOWN:,} more"
 
 
 def is_sparse(values: Any) -> bool:
