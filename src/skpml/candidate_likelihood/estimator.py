@@ -219,7 +219,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        with one_blas(X) if X.shape[0] <= _FEW_ROWS else nullcontext():
+        with one_blas(Y) if X.shape[0] <= _FEW_ROWS else nullcontext():
             return self._fit_rows(X, Y)
 
     def _fit_rows(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
