@@ -29,7 +29,8 @@ class InnerFolds:
     """Rows and candidates of a training fold, cut once more.
 
     Folds and the nested parts of their training rows are drawn in the order of content: where a row stands does not
-    decide where it goes.
+    decide where it goes. With ``copies_together``, rows of equal features are in the same fold: else a copy of a row that
+    is held out tells a model its labels.
 
     Attributes
     ----------
@@ -37,9 +38,19 @@ class InnerFolds:
         Training rows in a random order, of which any first part is a random part.
     shuffled : (n,)
         All rows, in such an order.
+    distinct : (m,)
+        Rows of which none is a copy of another, where copies are kept together; else all.
     """
 
-    def __init__(self, X: Any, candidates: NDArray[Any], *, n_folds: int, random_state: int) -> None:
+    def __init__(
+        self,
+        X: Any,
+        candidates: NDArray[Any],
+        *,
+        n_folds: int,
+        random_state: int,
+        copies_together: bool = False,
+    ) -> None:
         several = is_views(X)
         together = stack_views(named_views(X))[0] if several else X
         numbers = check_array(together, accept_sparse="csr", ensure_all_finite=False)
@@ -52,13 +63,29 @@ class InnerFolds:
         order = row_order(np.column_stack([np.nan_to_num(dense), candidates]))
         random = np.random.default_rng(random_state)
         cut = KFold(n_folds, shuffle=True, random_state=random_state)
+        groups = _copies(dense[order]) if copies_together else np.arange(len(order))
+        if groups.max() + 1 < n_folds:
+            groups = np.arange(len(order))
+        self.distinct = order[np.unique(groups, return_index=True)[1]]
         self.splits = [
-            (order[random.permutation(train)], order[held_out]) for train, held_out in cut.split(order)
+            (
+                order[random.permutation(np.flatnonzero(~np.isin(groups, held_out)))],
+                order[np.isin(groups, held_out)],
+            )
+            for _, held_out in cut.split(np.arange(groups.max() + 1))
         ]
         self.shuffled = order[random.permutation(len(order))]
 
     def rows(self, places: Rows) -> Any:
         return take_rows(self.X, places)
+
+
+def _copies(X: NDArray[Any]) -> Rows:
+    """A number for each row, the same for equal rows, in the order in which they first come."""
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(rank[group.ravel()])
 
 
 def precision(labels: Any, scores: Any) -> float:

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from skpml.base import BasePMLClassifier
-from skpml.candidate_likelihood.noise_model import posterior
 from skpml.cleaning import audit, suggest_actions
 from skpml.cleaning.counting import count_wrong
 from skpml.cleaning.cross_fitting import cross_fit
@@ -142,7 +141,8 @@ class TestCounting:
     def test_sure_confidences_and_no_noise_leave_nothing_open(self):
         Y = np.array([[1, 1], [1, 0], [1, 1]])
         sure = np.array([[1.0, 0], [1, 0], [1, 0]])
-        found = count_wrong(sure, np.clip(sure, 1e-9, 1 - 1e-9), np.full(2, 1e-9), Y)
+        none = np.full(2, 1e-9)
+        found = count_wrong(sure, np.clip(sure, 1e-9, 1 - 1e-9), none, (none, none), Y)
         assert_array_equal(found.estimate, [0, 2])
         assert found.low[0] == 0
         assert found.high[1] == 2
@@ -150,7 +150,7 @@ class TestCounting:
     def test_wider_at_a_higher_level_and_never_beyond_the_candidates(self):
         X, _, Y = made(n=200)
         base = cross_fit(_ridge(), X, Y, n_folds=3)
-        arguments = (base.confidences, base.probabilities, base.noise_rate, Y)
+        arguments = (base.confidences, base.probabilities, base.noise_rate, base.noise_range, Y)
         narrow, wide = count_wrong(*arguments, level=0.5), count_wrong(*arguments, level=0.99)
         assert (wide.low <= narrow.low).all()
         assert (wide.high >= narrow.high).all()
@@ -313,18 +313,3 @@ def test_a_page_of_too_many_doubts_asks_only_what_is_left_open(monkeypatch):
     assert doubts_to_show(found) == asked
     monkeypatch.setattr("skpml.cleaning.payload.MOST_CELLS", 10)
     assert doubts_to_show(found) == asked[:10]
-
-
-def test_the_interval_allows_for_the_few_rows_that_a_noise_rate_was_counted_on():
-    def relative_width(n):
-        rng = np.random.default_rng(0)
-        eta = np.where(rng.random((n, 4)) < 0.5, 0.02, 0.6)
-        Y = (rng.random((n, 4)) < eta + (1 - eta) * 0.05).astype(np.uint8)
-        rates = np.full(4, 0.05)
-        counts = count_wrong(posterior(eta, rates, Y), eta, rates, Y)
-        return (counts.total[2] - counts.total[1]) / counts.total[0]
-
-    few, more, many, most = (relative_width(n) for n in (200, 2000, 20_000, 200_000))
-    assert few > 1.5 * more > 1.5 * many
-    # What an estimate was off in measurements does not go away with more rows.
-    assert most > 0.9 * many

@@ -25,6 +25,8 @@ _PILOT_WEIGHT = 0.1
 # Where linear scores begin to bend, and the exponent at which they end.
 _STRAIGHT, _DEEPEST = 1e-2, 25.0
 _LEAST_RATE, _MOST_RATE = 1e-5, 0.985
+# Labels with fewer candidates say nothing about a rate.
+_ENOUGH_CANDIDATES = 10
 
 
 @dataclass(frozen=True, order=True)
@@ -126,13 +128,16 @@ def clear_negative_rate(chances: Array, Y: Array) -> Array:
     A row without the label carries it as a false candidate at the rate ρ. So does the half of the rows that looks least
     like having it, as far as it has not: how often these rows are candidates is counted, since chances themselves
     scatter, and their low end with them. Labels that many rows have, or that the features hardly tell, come out too high:
-    the lower quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse.
+    the lower quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse. Labels
+    with a handful of candidates have no rate to count, and are passed over where there are others.
     """
     xp = array_namespace(chances)
     middle = xp.sort(chances, axis=0)[(chances.shape[0] - 1) // 2, :]
     unlike = xp.astype(chances <= middle, Y.dtype)
     rates = xp.sum(unlike * Y, axis=0) / xp.sum(unlike, axis=0)
-    return xp.ones_like(rates) * xp.clip(_lower_quartile(rates), _LEAST_RATE, _MOST_RATE)
+    counted = xp.sum(Y, axis=0) >= _ENOUGH_CANDIDATES
+    told = rates[counted] if bool(xp.any(counted)) else rates
+    return xp.ones_like(rates) * xp.clip(_lower_quartile(told), _LEAST_RATE, _MOST_RATE)
 
 
 def _lower_quartile(values: Array) -> Array:

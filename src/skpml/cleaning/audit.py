@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.cleaning.actions import benefit, check_thresholds, suggest_actions
+from skpml.cleaning.actions import ASK, DROP, KEEP, benefit, check_thresholds, suggest_actions
 from skpml.cleaning.counting import WrongCounts, count_wrong
-from skpml.cleaning.cross_fitting import MAX_ROWS, Progress, cross_fit, fit_to_some
+from skpml.cleaning.cross_fitting import FEW_CANDIDATES, MAX_ROWS, Progress, cross_fit, train
 from skpml.cleaning.reasons import Reason, find_reasons
-from skpml.held_out import InnerFolds
 from skpml.labels import encode_labels
 from skpml.registry import get_method
+from skpml.views.gathering import is_views
 
 # With more rows than these a fit makes do with fewer anchors and members, to end within minutes.
 _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1000, "n_members": 3}))
@@ -59,9 +59,13 @@ class Audit:
     partners : tuple of (str or None)
         For each label the one that it is most often wrong beside.
     noise_rate : (c,)
+    noise_range : (c,), (c,)
+        The least and the largest noise rate that the candidates allow.
     label_names : tuple of str
+    method : estimator
+        What the rows were judged by, not fitted.
     model : estimator
-        Fitted on all candidates of all rows, or of ``max_rows`` of them.
+        The same, fitted on all candidates of all rows, or of ``max_rows`` of them.
     """
 
     confidences: NDArray[np.float64]
@@ -70,12 +74,14 @@ class Audit:
     wrong: WrongCounts
     partners: tuple[str | None, ...]
     noise_rate: NDArray[np.float64]
+    noise_range: tuple[NDArray[np.float64], NDArray[np.float64]]
     label_names: tuple[str, ...]
+    method: Any
     model: Any
 
     def cleaned(self) -> NDArray[np.uint8]:
         """The candidates without those to drop; what a person is asked about stays."""
-        return ((self.actions != "") & (self.actions != "drop")).astype(np.uint8)
+        return ((self.actions != "") & (self.actions != DROP)).astype(np.uint8)
 
     def classifier(self, X: Any, *, max_rows: int = MAX_ROWS, random_state: int = 0) -> Any:
         """A model like that of the audit, trained on the cleaned labels.
@@ -88,8 +94,7 @@ class Audit:
             It is fitted to so many rows at most, drawn at random.
         random_state : int, default=0
         """
-        rows = InnerFolds(X, self.cleaned(), n_folds=2, random_state=random_state)
-        return fit_to_some(self.model, rows, max_rows)
+        return train(self.method, X, self.cleaned(), max_rows=max_rows, random_state=random_state)
 
 
 def audit(
@@ -121,7 +126,9 @@ def audit(
     n_folds : int, default=5
         Each fold is judged by a model of the others.
     drop_below, keep_above, budget
-        See :func:`skpml.cleaning.suggest_actions`.
+        See :func:`skpml.cleaning.suggest_actions`. Never dropped without a person are tags of labels that fewer than ten
+        rows have, and tags that are more likely right than wrong under the least noise that the candidates allow: where
+        features tell little, that is none.
     n_neighbors : int, default=10
         Similar rows that a reason counts.
     max_rows : int, default=40000
@@ -135,13 +142,17 @@ def audit(
     Audit
     """
     check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
+    if is_views(X):
+        raise ValueError("audit takes one matrix X; put the columns of the views beside each other.")
+    X = X if hasattr(X, "shape") else np.asarray(X)
     labels = encode_labels(Y)
     candidates = labels.candidates
     names = tuple(map(str, labels.classes)) if label_names is None else tuple(label_names)
     if len(names) != candidates.shape[1]:
         raise ValueError(f"label_names has {len(names)} names for {candidates.shape[1]} labels.")
+    model = _model(method, candidates.shape[0], random_state)
     found = cross_fit(
-        _model(method, candidates.shape[0], random_state),
+        model,
         X,
         candidates,
         n_folds=n_folds,
@@ -152,10 +163,17 @@ def audit(
     rows, columns = np.nonzero(candidates)
     believed = found.confidences[rows, columns]
     chosen = suggest_actions(believed, drop_below=drop_below, keep_above=keep_above, budget=budget)
+    counts = candidates.sum(axis=0)
+    rare = counts < FEW_CANDIDATES
+    unsure = (chosen == DROP) & ((found.most_believed[rows, columns] > 0.5) | rare[columns])
+    chosen[unsure] = ASK if budget is None else KEEP
+    wrong = count_wrong(
+        found.confidences, found.probabilities, found.noise_rate, found.noise_range, candidates
+    ).open_for(rare, counts)
     actions = np.full(candidates.shape, "", dtype="<U4")
     actions[rows, columns] = chosen
     order = np.argsort(-benefit(believed), kind="stable")
-    order = order[chosen[order] != "keep"]
+    order = order[chosen[order] != KEEP]
     reasons = find_reasons(
         X,
         candidates,
@@ -180,10 +198,12 @@ def audit(
             )
             for cell, reason in zip(order.tolist(), reasons, strict=True)
         ],
-        wrong=count_wrong(found.confidences, found.probabilities, found.noise_rate, candidates),
+        wrong=wrong,
         partners=_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
+        noise_range=found.noise_range,
         label_names=names,
+        method=model,
         model=found.model,
     )
 

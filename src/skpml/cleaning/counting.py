@@ -1,9 +1,10 @@
 """How many tags of each label are wrong, with an interval that a person can act on.
 
 Two things are uncertain. Confidences are probabilities: given them, the number of wrong tags still scatters. And the
-noise rate, which sets their level, is an estimate: it is moved both ways by what it was off in measurements and by what
-chance does to a count of false candidates, the level of the confidences is found anew under each, and the wrong tags are
-counted again.
+noise rate, which sets their level, is an estimate: it is moved to both ends of what the candidates allow
+(:mod:`skpml.cleaning.noise_evidence`), and a little beyond, by what it was off in measurements; the level of the
+confidences is found anew under each, and the wrong tags are counted again. So is a share of the estimate added, by which
+confidences were off where the rate was right.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from skpml.candidate_likelihood.noise_model import posterior
 
 Floats = NDArray[np.float64]
 
-# Standard deviation of the logarithm of estimated odds of noise over true ones (results/candidate_likelihood.csv).
-_NOISE_DEVIATION = 0.15
+# Standard deviation of the logarithm of the odds of noise, beyond what the likelihood allows.
+_NOISE_DEVIATION = 0.08
+# And of confidences by themselves, as a share of what they add up to.
+_SHARE_DEVIATION = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +44,27 @@ class WrongCounts:
     high: Floats
     total: tuple[float, float, float]
 
+    def open_for(self, labels: NDArray[np.bool_], counts: NDArray[Any]) -> WrongCounts:
+        """The same, but that nothing is known of some labels: none or all of their candidates may be wrong."""
+        low, high = np.where(labels, 0.0, self.low), np.where(labels, counts, self.high)
+        estimate, least, most = self.total
+        return WrongCounts(
+            estimate=self.estimate,
+            low=low,
+            high=high,
+            total=(
+                estimate,
+                max(0.0, least - float((self.low - low).sum())),
+                min(float(counts.sum()), most + float((high - self.high).sum())),
+            ),
+        )
+
 
 def count_wrong(
     confidences: Floats,
     probabilities: Floats,
     noise_rate: Floats,
+    noise_range: tuple[Floats, Floats],
     Y: NDArray[Any],
     *,
     level: float = 0.9,
@@ -59,6 +78,8 @@ def count_wrong(
     probabilities : (n, c)
         Of labels to be true, by models without the row.
     noise_rate : (c,)
+    noise_range : (c,), (c,)
+        Its least and its largest value.
     Y : (n, c)
     level : float, default=0.9
         Of the interval.
@@ -67,13 +88,16 @@ def count_wrong(
     reach = float(norm.ppf((1 + level) / 2))
     estimate = np.sum((1 - confidences) * candidate, axis=0)
     variance = np.sum(confidences * (1 - confidences) * candidate, axis=0)
-    deviation = reach * _deviation(noise_rate, len(Y))
+    beyond = reach * _NOISE_DEVIATION
     middle, less, more = (
-        _counts(probabilities, _shifted(noise_rate, shift), Y) for shift in (0.0, -deviation, deviation)
+        _counts(probabilities, rates, Y)
+        for rates in (noise_rate, _shifted(noise_range[0], -beyond), _shifted(noise_range[1], beyond))
     )
     down, up = np.minimum(less - middle, 0), np.maximum(more - middle, 0)
     count = candidate.sum(axis=0)
     chance = reach**2 * variance
+    share = reach * _SHARE_DEVIATION
+    down, up = (np.sqrt(part**2 + (share * estimate) ** 2) for part in (down, up))
     low = np.clip(estimate - np.sqrt(down**2 + chance), 0, count)
     high = np.clip(estimate + np.sqrt(up**2 + chance), 0, count)
     together = float(chance.sum())
@@ -85,13 +109,7 @@ def count_wrong(
     return WrongCounts(estimate=estimate, low=low, high=high, total=total)
 
 
-def _deviation(noise_rate: Floats, n_rows: int) -> Floats:
-    """Of the logarithm of the odds of noise: what was measured, and that of a count over half of the rows."""
-    counted = np.maximum(n_rows / 2 * noise_rate * (1 - noise_rate), 1)
-    return np.asarray(np.sqrt(_NOISE_DEVIATION**2 + 1 / counted))
-
-
-def _shifted(noise_rate: Floats, by: float | Floats) -> Floats:
+def _shifted(noise_rate: Floats, by: float) -> Floats:
     odds = noise_rate / (1 - noise_rate) * np.exp(by)
     return np.asarray(odds / (1 + odds))
 

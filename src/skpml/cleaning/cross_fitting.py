@@ -4,7 +4,8 @@ A model that has seen a row has seen its candidates, and believes them too much.
 judged by a model of the other folds, and these judgements set the *level* of the confidences. A model of all rows still
 orders candidates well: the *order* is that of both together.
 
-Many rows are more than a model needs: it is fitted to a random part of them, and judges all.
+Many rows are more than a model needs: it is fitted to a random part of them, and judges all. Rows of equal features are
+in one fold, since a copy would tell the tags of the row that is judged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.candidate_likelihood.calibration import calibrated, calibration
 from skpml.candidate_likelihood.confidences import level_curve, on_curve
 from skpml.candidate_likelihood.noise_model import posterior
-from skpml.candidate_likelihood.settings import clear_negative_rate
+from skpml.candidate_likelihood.settings import is_auto
+from skpml.cleaning.noise_evidence import noise_evidence
 from skpml.held_out import InnerFolds
 
 Floats = NDArray[np.float64]
@@ -31,6 +33,8 @@ Progress = Callable[[int, int, str], None]
 _CERTAIN = 1e-6
 # More rows take time and memory, and hardly change a model.
 MAX_ROWS = 40_000
+# Labels with fewer candidates are judged by models that have hardly seen them.
+FEW_CANDIDATES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +53,11 @@ class CrossFitted:
         Of each candidate to be true: the level of ``left_out``, in the order that it and the model of all rows agree on.
         Where there is no model of all rows, ``left_out``.
     noise_rate : (c,)
-        How often a false label is a candidate.
+        How often a false label is a candidate: the most likely rate, unless the model was given one.
+    noise_range : (c,), (c,)
+        The least and the largest rate that the candidates allow; see :mod:`skpml.cleaning.noise_evidence`.
+    most_believed : (n, c)
+        Like ``left_out``, under the least of these rates.
     folds : (n,)
     """
 
@@ -58,6 +66,8 @@ class CrossFitted:
     left_out: Floats
     confidences: Floats
     noise_rate: Floats
+    noise_range: tuple[Floats, Floats]
+    most_believed: Floats
     folds: NDArray[np.intp]
 
 
@@ -87,11 +97,15 @@ def cross_fit(
     progress : callable, optional
         Called as ``progress(done, total, what)``.
     """
-    cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state)
+    cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state, copies_together=True)
     tell = progress if progress is not None else lambda done, total, what: None
     tell(0, n_folds + 1, "all rows")
-    whole = fit_to_some(model, cut, max_rows)
+    whole = _fitted_to_some(model, cut, max_rows)
     inner = clone(model)
+    # A fold may lack a label, or all labels of its rows.
+    inner.set_params(
+        **{name: "ignore" for name in ("empty_rows", "empty_labels") if name in inner.get_params()}
+    )
     if isinstance(whole, CandidateLikelihood):
         inner.set_params(selection=whole.selection_)
     probabilities, folds = np.empty(Y.shape), np.empty(len(Y), dtype=np.intp)
@@ -101,11 +115,26 @@ def cross_fit(
         without = clone(inner).fit(cut.rows(train), Y[train])
         probabilities[held_out], folds[held_out] = without.predict_proba(cut.rows(held_out)), fold
     tell(n_folds + 1, n_folds + 1, "done")
-    return _judged(whole, probabilities, Y, folds, believed=len(Y) <= max_rows)
+    return _judged(whole, probabilities, Y, folds, cut.shuffled, believed=len(Y) <= max_rows)
 
 
-def fit_to_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
+def _settled(model: Any, rows: InnerFolds, max_rows: int) -> Any:
+    """A model whose settings are chosen without copies of rows, which make learning by heart look good."""
+    if not isinstance(model, CandidateLikelihood) or len(rows.distinct) == len(rows.candidates):
+        return model
+    once = rows.shuffled[np.isin(rows.shuffled, rows.distinct)][:max_rows]
+    chosen = clone(model).fit(rows.rows(once), rows.candidates[once]).selection_
+    return clone(model).set_params(selection=chosen)
+
+
+def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: int) -> Any:
     """A clone of a model, fitted to all rows, or to ``max_rows`` of them, drawn at random."""
+    rows = InnerFolds(X, Y, n_folds=2, random_state=random_state, copies_together=True)
+    return _fitted_to_some(model, rows, max_rows)
+
+
+def _fitted_to_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
+    model = _settled(model, rows, max_rows)
     if len(rows.candidates) <= max_rows:
         return clone(model).fit(rows.X, rows.candidates)
     some = rows.shuffled[:max_rows]
@@ -113,17 +142,16 @@ def fit_to_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
 
 
 def _judged(
-    whole: Any, probabilities: Floats, Y: NDArray[Any], folds: NDArray[np.intp], *, believed: bool
+    whole: Any,
+    scores: Floats,
+    Y: NDArray[Any],
+    folds: NDArray[np.intp],
+    order: NDArray[np.intp],
+    *,
+    believed: bool,
 ) -> CrossFitted:
-    if isinstance(whole, CandidateLikelihood):
-        rates = whole.noise_rate_
-    else:
-        # Scores of other methods rank, but have no level; the candidates of rows left out give them one: first as
-        # chances to be a candidate, which tell the noise rate, then as chances to be true.
-        no_noise = np.full(Y.shape[1], _CERTAIN)
-        chances = calibrated(probabilities, *calibration(probabilities, no_noise, Y))
-        rates = clear_negative_rate(chances, Y.astype(np.float64))
-        probabilities = calibrated(probabilities, *calibration(probabilities, rates, Y))
+    rates, low, high = _noise(whole, scores, Y, order)
+    probabilities = calibrated(scores, *calibration(scores, rates, Y))
     left_out = posterior(probabilities, rates, Y)
     of_all = getattr(whole, "confidences_", None) if believed else None
     confidences = left_out if of_all is None else _agreed(left_out, of_all, Y > 0)
@@ -132,9 +160,23 @@ def _judged(
         probabilities=probabilities,
         left_out=left_out,
         confidences=confidences,
-        noise_rate=np.asarray(rates, dtype=np.float64),
+        noise_rate=rates,
+        noise_range=(low, high),
+        most_believed=posterior(calibrated(scores, *calibration(scores, low, Y)), low, Y),
         folds=folds,
     )
+
+
+def _noise(
+    whole: Any, scores: Floats, Y: NDArray[Any], order: NDArray[np.intp]
+) -> tuple[Floats, Floats, Floats]:
+    """The noise rate of each label and its range: what the model was told, or what the candidates say."""
+    if isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate):
+        known = np.asarray(whole.noise_rate_, dtype=np.float64)
+        return known, known, known
+    frequent = np.asarray(Y.sum(axis=0) >= FEW_CANDIDATES)
+    found = noise_evidence(scores, Y, frequent=frequent, order=order)
+    return found.rate, found.low, found.high
 
 
 def _agreed(left_out: Floats, believed: NDArray[Any], candidate: NDArray[np.bool_]) -> Floats:
