@@ -35,6 +35,8 @@ _CERTAIN = 1e-6
 MAX_ROWS = 40_000
 # Labels with fewer candidates are judged by models that have hardly seen them.
 FEW_CANDIDATES = 10
+# Up to this share of the rows, copies hardly sway a choice of settings.
+_FEW_COPIES = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,8 @@ def cross_fit(
 
 def _settled(model: Any, rows: InnerFolds, max_rows: int) -> Any:
     """A model whose settings are chosen without copies of rows, which make learning by heart look good."""
-    if not isinstance(model, CandidateLikelihood) or len(rows.distinct) == len(rows.candidates):
+    few_copies = len(rows.distinct) > (1 - _FEW_COPIES) * len(rows.candidates)
+    if few_copies or not isinstance(model, CandidateLikelihood):
         return model
     once = rows.shuffled[np.isin(rows.shuffled, rows.distinct)][:max_rows]
     chosen = clone(model).fit(rows.rows(once), rows.candidates[once]).selection_

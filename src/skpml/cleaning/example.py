@@ -22,7 +22,7 @@ from skpml.noise import flip
 from skpml.writing import replacing_folder
 
 _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_N_ROWS, _WRONG_RATE, _SEED = 500, 0.03, 0
+_N_ROWS, _WRONG_RATE, _SEED = 500, 0.03, 4
 _MAGNIFICATION = 12
 
 

@@ -8,7 +8,7 @@ noise does, and no one can say which it is. The likelihood knows: for each rate 
 likely than under the best one are allowed.
 
 False candidates may be as frequent for all labels, or more frequent for labels that are frequent themselves. The odds of
-noise are the same for all labels, or proportional to the odds of the label: what explains the candidates better is taken.
+noise are the same for all labels, or proportional to the odds of the label where that explains the candidates better.
 """
 
 from __future__ import annotations
@@ -75,11 +75,12 @@ def noise_evidence(
     some = order[:_MOST_ROWS]
     scores, Y = scores[np.ix_(some, told)], np.asarray(Y, dtype=np.float64)[np.ix_(some, told)]
     by_frequency = logit(share) - logit(share[told]).mean()
-    profiles = []
-    for offsets in (np.zeros_like(share), by_frequency):
-        profile = _Profile(scores, Y, offsets[told])
-        profiles.append((profile, profile.most_likely(), offsets))
-    profile, best, offsets = max(profiles, key=lambda found: found[0].total(found[1]))
+    offsets = np.zeros_like(share)
+    profile = _Profile(scores, Y, offsets[told])
+    best = profile.most_likely()
+    other = _Profile(scores, Y, by_frequency[told])
+    if other.total(other.most_likely()) > profile.total(best) + _LIKELIHOOD:
+        profile, best, offsets = other, other.most_likely(), by_frequency
     low = profile.last_allowed(best, [at for at in reversed(_COARSE_GRID) if at < best])
     high = profile.last_allowed(best, [at for at in _COARSE_GRID if at > best])
     rate, low_rate, high_rate = (np.minimum(expit(at + offsets), share) for at in (best, low, high))
