@@ -10,6 +10,7 @@ import numpy as np
 
 from skpml.cleaning.audit import Audit, Doubt
 from skpml.cleaning.labelled_table import LabelledTable
+from skpml.cleaning.partners import find_partners
 
 # Tags that a page can list without a pause.
 MOST_CELLS = 50_000
@@ -43,6 +44,8 @@ def review_payload(
     item = {row: place for place, row in enumerate(rows)}
     estimate, low, high = found.wrong.total
     counts = table.candidates.sum(axis=0)
+    doubted = {doubt.label for doubt in found.doubts}
+    partners = find_partners(found.confidences, table.candidates, table.label_names)
     return {
         "title": table.path.name,
         "key": _key(table, found),
@@ -62,7 +65,7 @@ def review_payload(
                 "wrong": round(float(found.wrong.estimate[label]), 1),
                 "low": round(float(found.wrong.low[label]), 1),
                 "high": round(float(found.wrong.high[label]), 1),
-                "partner": found.partners[label],
+                "partner": partners[label] if label in doubted else None,
             }
             for label, name in enumerate(table.label_names)
         ],
