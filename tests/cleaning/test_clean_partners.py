@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from skpml.cleaning import audit, read_table, review_payload
 from skpml.cleaning.partners import find_partners
@@ -34,7 +35,7 @@ def test_the_label_that_is_true_instead():
 
 
 def test_a_surplus_that_chance_would_give_is_none():
-    """Lakes are on 0.3 of all rows: a surplus of 0.7 is more than 3 √(0.3 · 0.7 / n) from n = 4 wrong ones on."""
+    """Lakes are on 0.3 of all rows, so all n wrong ones show a lake by chance 0.3ⁿ: twice that is below 0.05 from n = 4."""
     for wrong, partner in ((1, None), (2, None), (3, None), (4, "lake"), (5, "lake")):
         Y, confidences = confused(wrong=wrong)
         Y[wrong:10, 1] = 0
@@ -52,6 +53,20 @@ def test_without_wrong_candidates_there_is_no_partner():
     confidences[0] = 0.99, 1e-4
     assert find_partners(confidences, Y, NAMES[:2]) == (None, None)
     assert find_partners(Y.astype(float), Y, NAMES[:2]) == (None, None)
+
+
+def test_chance_is_the_binomial_tail():
+    """Wrong ones of which 4 in 9 show a lake, where 2 to 4 in 10 rows do: a partner where the tail says so."""
+    seen = set()
+    for usual in range(10, 41):
+        Y = np.zeros((100, 3), dtype=int)
+        Y[:9, 0] = Y[5 : 5 + usual, 1] = 1
+        confidences = Y.astype(float)
+        confidences[:9, 0] = 0
+        expected = "lake" if 2 * binom.sf(3, 9, usual / 100) < 0.05 else None
+        assert find_partners(confidences, Y, NAMES)[0] == expected
+        seen.add(expected)
+    assert seen == {"lake", None}
 
 
 def test_labels_without_relation_have_hardly_ever_a_partner():

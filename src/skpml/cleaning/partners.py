@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 
-# A surplus counts from so many standard deviations of chance: the largest of many labels passes two of them by chance.
-_DEVIATIONS = 3.0
+# A label gets a partner by mere chance at most this often.
+_CHANCE = 0.05
 
 
 def find_partners(
@@ -17,7 +18,9 @@ def find_partners(
 ) -> tuple[str | None, ...]:
     """For each label the one that, where it is wrong, is true more often than usual.
 
-    None where no other label is so by more than chance, or where less than one candidate is estimated to be wrong.
+    None where no other label is so by more than chance, or where less than one candidate is estimated to be wrong. If
+    labels had nothing to do with each other, the number of wrong candidates beside which another label is true would be
+    binomial; a partner is less likely than one in twenty in its upper tail, times the number of other labels.
 
     Parameters
     ----------
@@ -29,10 +32,14 @@ def find_partners(
         Of the labels.
     """
     doubt = np.where(Y > 0, 1 - confidences, 0.0)
-    n_wrong = np.maximum(doubt.sum(axis=0), 1e-12)[:, None]
-    usual = confidences.mean(axis=0)
-    surplus = doubt.T @ confidences / n_wrong - usual
-    np.fill_diagonal(surplus, -np.inf)
-    real = (surplus > _DEVIATIONS * np.sqrt(usual * (1 - usual) / n_wrong)) & (n_wrong >= 1)
-    best = np.where(real, surplus, -np.inf).argmax(axis=1)
-    return tuple(names[other] if real[label, other] else None for label, other in enumerate(best.tolist()))
+    n_wrong = doubt.sum(axis=0)[:, None]
+    beside, usual = doubt.T @ confidences, confidences.mean(axis=0)
+    possible = (beside > n_wrong * usual) & (n_wrong >= 1)
+    np.fill_diagonal(possible, False)
+    # The binomial tail, in the form that also takes sums of probabilities.
+    tail = betainc(np.where(possible, beside, 1.0), np.maximum(n_wrong - beside, 0) + 1, usual)
+    chance = np.where(possible, tail * (len(names) - 1), np.inf)
+    best = chance.argmin(axis=1)
+    return tuple(
+        names[other] if chance[label, other] < _CHANCE else None for label, other in enumerate(best.tolist())
+    )
