@@ -35,7 +35,7 @@ def test_the_label_that_is_true_instead():
 
 
 def test_a_surplus_that_chance_would_give_is_none():
-    """Lakes are on 0.3 of all rows, so all n wrong ones show a lake by chance 0.3ⁿ: twice that is below 0.05 from n = 4."""
+    """Lakes are on 0.3 of all rows, so n wrong ones show lakes by chance 0.3ⁿ: twice that is below 0.05 from n = 4."""
     for wrong, partner in ((1, None), (2, None), (3, None), (4, "lake"), (5, "lake")):
         Y, confidences = confused(wrong=wrong)
         Y[wrong:10, 1] = 0
