@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skpml.cleaning.actions import ASK
 from skpml.cleaning.audit import Audit, Doubt
 from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.partners import find_partners
@@ -20,7 +21,7 @@ def doubts_to_show(found: Audit) -> list[Doubt]:
     """All doubts; where they are too many for a page, the most useful of those that a person is asked about."""
     if len(found.doubts) <= MOST_CELLS:
         return found.doubts
-    return [doubt for doubt in found.doubts if doubt.action == "ask"][:MOST_CELLS]
+    return [doubt for doubt in found.doubts if doubt.action == ASK][:MOST_CELLS]
 
 
 def review_payload(
