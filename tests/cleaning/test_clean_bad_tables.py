@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpml.cleaning import read_table
+from skpml.cleaning import read_rows, read_table
 from skpml.datasets import DatasetFormatError, PartialDataset, write_dataset
 
 GOOD = "id,x,y,text,tags\na,1,2,one word,sea;sky\nb,3,4,two words,sky\n"
@@ -107,6 +107,18 @@ def test_a_document_in_the_place_of_a_number_is_not_shown_whole(file):
 def test_thousands_are_not_decimals(file):
     path = file("id;x;text;tags\na;1,5;t;sea\nb;1.500;t;sky\n")
     refused(path, "line 3: column 'x' holds '1.500', .* if '.' is the decimal mark", decimal=",")
+
+
+def test_a_quoted_comma_may_stand_between_thousands(file):
+    path = file('id,price,text,tags\na,"1,234",wide sea,sea\nb,17,blue sky,sky\nc,"-56,789",dark sky,sky\n')
+    readings = r"pass decimal=',' if that is 1\.234; if it is 1234, write it without the comma"
+    refused(path, rf"line 2: column 'price' holds '1,234', .*; {readings}, or pass ignore=\['price'\]$")
+    with pytest.raises(DatasetFormatError, match=f"{readings}$"):
+        read_rows(path, features=["price"])
+    read = read_table(path, id="id", ignore=["text"], decimal=",")
+    np.testing.assert_array_equal(read.X[:, 0], [1.234, 17, -56.789])
+    # Nobody has to be asked about a column that nobody reads.
+    assert read_table(path, id="id", text="text").dialect.decimal == "."
 
 
 def test_large_numbers_whose_sum_overflows_are_numbers(file):

@@ -164,6 +164,41 @@ def test_decimal_mark(file, text, decimal):
     assert str(found).endswith("decimal comma" if decimal == "," else "decimal point")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'name,price\na,"1,234"\nb,"56,789"\nc,"-123,456"\n',
+        # Plain numbers beside them settle nothing.
+        'name,price\na,"1,234"\nb,17\nc,\nd,2000\n',
+        "name,price\na,'1,234'\nb,'1,235'\n",
+        'price,weight\n"1,234","2,500"\n',
+    ],
+)
+def test_commas_that_may_as_well_stand_between_thousands(file, text):
+    path = file(text)
+    assert detect_dialect(path).decimal == "."
+    assert detect_dialect(path, decimal=",").decimal == ","
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Nobody writes thousands so: not three digits, a leading zero, four digits before, an exponent.
+        'x,y\n"1,234","2,5"\n',
+        'x,y\n"1,234",1\n"12,34",2\n',
+        'x,y\n"1,234",1\n"0,234",2\n',
+        'x,y\n"1,234",1\n"1234,567",2\n',
+        'x,y\n"1,234",1\n"1,234e3",2\n',
+        # Where another mark stands between columns a comma is free to be the decimal mark, and mostly is.
+        "x;y\n1,234;1\n5,678;2\n",
+        "x\ty\n1,234\t1\n5,678\t2\n",
+        "x|y\n1,234|1\n5,678|2\n",
+    ],
+)
+def test_commas_that_do_not_stand_between_thousands(file, text):
+    assert detect_dialect(file(text)).decimal == ","
+
+
 def test_columns_of_numbered_tags_are_no_numbers(file):
     path = file("x;tags\n1;1,2\n2;3,1\n")
     assert detect_dialect(path).decimal == ","

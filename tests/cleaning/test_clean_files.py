@@ -105,6 +105,28 @@ def test_the_opposite_is_written_alike(cell, expected):
     assert opposite(cell) == expected
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"), [("1", "-1"), (" 1.0", " -1.0"), ("TRUE", "FALSE"), ("yes", "no")]
+)
+def test_the_opposite_of_a_number_where_minus_one_says_no(cell, expected):
+    assert opposite(cell, minus=True) == expected
+
+
+# A label without any no goes by the others; each column with one by its own first.
+SIGNED = "a,b,c,d,e,x\n1,1,1,TRUE,1,1\n-1,0,1,TRUE,1,2\n1,-1,1,FALSE,0,3\n1,1,1,TRUE,-1,4\n"
+
+
+def test_label_columns_get_their_own_way_to_say_no(tmp_path):
+    path = written(tmp_path / "signed.csv", SIGNED)
+    table = read_table(path, labels=["a", "b", "c", "d", "e"])
+    drop = dropping(table, (3, "a"), (3, "b"), (3, "c"), (3, "d"), (1, "e"))
+    expected = SIGNED.replace("1,1,1,TRUE,-1,4", "-1,0,-1,FALSE,-1,4").replace("TRUE,1,2", "TRUE,0,2")
+    assert cleaned(path, table, drop).read_text() == expected
+    plain = written(tmp_path / "plain.csv", "a,b,x\n1,1,1\n1,1,2\n")
+    table = read_table(plain, labels=["a", "b"])
+    assert cleaned(plain, table, dropping(table, (1, "b"))).read_text() == "a,b,x\n1,1,1\n1,0,2\n"
+
+
 def test_label_columns_get_zero(tmp_path):
     text = "a,x,b,c\n1,1,TRUE,1\n0,2,FALSE,1.0\n1,3,TRUE,0\n"
     path = written(tmp_path / "flags.csv", text)
@@ -295,10 +317,30 @@ def test_parquet_label_columns(tmp_path):
     write_cleaned(path, table, dropping(table, (0, "a"), (0, "b"), (2, "c")), target)
     found = pq.read_table(target)
     assert found.schema == pa.table(columns).schema
-    assert found.to_pydict() == {"a": [False, False, True], "b": [0, 1, -1], "c": [0, 1, 0], "x": [1, 2, 3]}
+    assert found.to_pydict() == {"a": [False, False, True], "b": [-1, 1, -1], "c": [0, 1, 0], "x": [1, 2, 3]}
     pq.write_table(pa.table(columns | {"a": pa.array([False, False, True])}), path)
     with pytest.raises(DatasetFormatError, match="has been changed since it was read"):
         write_cleaned(path, table, dropping(table, (0, "a")), target, overwrite=True)
+
+
+def test_parquet_label_columns_without_a_no_go_by_the_others(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    columns = {
+        "a": pa.array([1, 1, 1], pa.int64()),
+        "b": pa.array([True, True, True]),
+        "c": pa.array([1, 1, 1], pa.uint8()),
+        "d": pa.array([1, 1, -1], pa.float64()),
+        "x": pa.array([1, 2, 3]),
+    }
+    path, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    # The -1 stands in a row group behind that of the label which is dropped.
+    pq.write_table(pa.table(columns), path, row_group_size=1)
+    table = read_table(path, labels=["a", "b", "c", "d"])
+    write_cleaned(path, table, dropping(table, (0, "a"), (0, "b"), (0, "c"), (0, "d")), target)
+    first = pq.read_table(target).to_pylist()[0]
+    assert first == {"a": -1, "b": False, "c": 0, "d": -1.0, "x": 1}
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mat", ".arff"])

@@ -50,8 +50,29 @@ def test_tasks(table):
     }
     assert second["predictions"][0]["result"][0]["value"] == {"choices": ["sea", "sky"]}
     assert second["predictions"][0]["score"] == 0.5
-    assert third["predictions"] == [{"model_version": "v1", "score": 0.0, "result": []}]
+    assert third["predictions"] == [{"model_version": "v1", "score": 1.0, "result": []}]
     assert third["data"]["labels"] == []
+
+
+def test_rows_in_the_order_of_their_scores_begin_with_the_most_useful_to_check(tmp_path):
+    """A doubt counts whether its tag is kept or dropped, the largest of a row alone; rows without tags come last."""
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "x,name,tags\n1,none,\n2,sure,a;b\n3,dropped for sure,a;b\n4,hardly kept,a;b\n5,hardly dropped,a;b\n"
+    )
+    table = read_table(path, id="name")
+    # A label that a row does not have is 0, or anything: nobody is asked about it.
+    confidence = np.array([[0, 0.5], [0.99, 0.98], [0.99, 0.03], [0.9, 0.6], [0.99, 0.45]])
+    keep = (table.candidates == 1) & (confidence >= 0.5)
+    tasks = list(label_studio_tasks(table, confidence, keep))
+    scores = {task["data"]["id"]: task["predictions"][0]["score"] for task in tasks}
+    assert scores == pytest.approx(
+        {"hardly dropped": 0.55, "hardly kept": 0.6, "dropped for sure": 0.97, "sure": 0.98, "none": 1.0}
+    )
+    everything_else = label_studio_tasks(table, 1 - confidence, table.candidates == 1)
+    assert [task["predictions"][0]["score"] for task in everything_else] == pytest.approx(
+        [task["predictions"][0]["score"] for task in tasks]
+    )
 
 
 def test_the_files_belong_together(table, tmp_path):

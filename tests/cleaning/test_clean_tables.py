@@ -311,8 +311,9 @@ def test_texts_become_dense_features(stories):
     assert similar[np.ix_(sea, sea)].min() > similar[np.ix_(sea, ~sea)].max()
 
 
-def test_never_more_features_than_words_or_rows():
-    assert fit_text_features(["one two", "two three"]).transform(text_column(["one"])).shape == (1, 2)
+def test_never_more_features_than_words_or_rows_or_differences():
+    # Both hold "two", so they differ in one direction only.
+    assert fit_text_features(["one two", "two three"]).transform(text_column(["one"])).shape == (1, 1)
     few = fit_text_features(["one two three four", "five six"]).transform(text_column(["one", "other"]))
     assert few.shape == (2, 2)
     assert few[1].tolist() == [0, 0]
@@ -330,6 +331,60 @@ def test_all_components_keep_all_angles():
     weights = TfidfVectorizer(sublinear_tf=True).fit_transform(TEXTS)
     X = full.transform(text_column(TEXTS))
     np.testing.assert_allclose(X @ X.T, (weights @ weights.T).toarray(), atol=1e-8)
+
+
+TOPICS = {
+    "cooking": ["oven", "flour", "butter", "recipe"],
+    "football": ["goal", "keeper", "match", "penalty"],
+    "music": ["guitar", "singer", "album", "concert"],
+}
+FRAMES = ["yesterday {}, today {}", "the {} and the {} were talked about", "new on {} with {}"]
+
+
+def headlines(n: int) -> tuple[list[str], list[str]]:
+    """Texts of two words of a topic in one of three frames: 12 + 11 words, each of which but few is independent."""
+    rng = np.random.default_rng(0)
+    topics = rng.choice(list(TOPICS), n).tolist()
+    return [str(rng.choice(FRAMES)).format(*rng.choice(TOPICS[topic], 2)) for topic in topics], topics
+
+
+def test_components_in_which_texts_do_not_differ_are_left_out():
+    """The words of a frame come together, and each text has one frame: 11 words move in 2 directions beside the mean."""
+    texts, _ = headlines(150)
+    X = fit_text_features(texts).transform(text_column(texts))
+    n_words = TfidfVectorizer().fit(texts).vocabulary_
+    assert X.shape[1] <= 12 + 3 < len(n_words)
+    spans = np.ptp(X, axis=0)
+    assert spans.min() >= 0.1 * spans.max()
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1)
+
+
+def test_texts_that_are_all_alike_keep_one_component():
+    X = fit_text_features(["sea and sky"] * 4).transform(text_column(["sea and sky", "sea"]))
+    np.testing.assert_allclose(X, [[1], [1]])
+
+
+def test_texts_that_differ_little_keep_what_they_differ_in():
+    """A boilerplate of many words leaves each text a small part of its own, which is all that tells them apart."""
+    boilerplate = " ".join(f"word{number}" for number in range(3000))
+    texts = [f"{boilerplate} {word}" for word in ("sea", "sky", "sea", "hill")]
+    X = fit_text_features(texts).transform(text_column(texts))
+    distances = np.linalg.norm(X[:, None] - X[None], axis=-1)
+    assert distances[0, 2] < 1e-6 < 0.01 < distances[[0, 0, 1], [1, 3, 3]].min()
+
+
+def test_a_short_new_text_is_not_thrown_far_away():
+    """Known words without a frame, as no training text is written: the topic is likely, and others are not all likely."""
+    texts, topics = headlines(150)
+    names = list(TOPICS)
+    transformer = fit_text_features(texts)
+    tagged = np.array([[topic == name for name in names] for topic in topics], dtype=int)
+    model = CandidateLikelihood(random_state=0).fit(transformer.transform(text_column(texts)), tagged)
+    for name, words in TOPICS.items():
+        for text in (*words, " ".join(words)):
+            found = model.predict_proba(transformer.transform(text_column([text])))[0]
+            assert names[found.argmax()] == name, text
+            assert found.min() < 0.5 < found.max(), (text, found)
 
 
 def test_the_transformer_is_saved_with_a_model(stories, tmp_path):

@@ -74,7 +74,7 @@ def test_the_overview_says_what_the_payload_says(show: Any) -> None:
     # The most wrong first.
     assert [entry.split("\n")[0] for entry in entries] == ["sea", "tree", "lake"]
     assert "about 7.3 of 90 wrong (4 to 10)" in entries[2]
-    assert "confused with sea" in entries[2]
+    assert "where wrong, more often than usual true instead: sea" in entries[2]
     # The bars are to one scale: candidates, wrong and interval as shares of the largest label.
     widths = (
         page.locator("#labels .plot")

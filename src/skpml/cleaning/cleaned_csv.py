@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import numpy as np
 from skpml.cleaning.dialect import Dialect
 from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.records import Progress, Record, raw_cells, read_records, written_cell
-from skpml.cleaning.removing import DropMask, file_changed, opposite, without_tags
+from skpml.cleaning.removing import DropMask, file_changed, opposite, says_no_by_minus, without_tags
 from skpml.datasets.errors import DatasetFormatError
-from skpml.datasets.formats.label_columns import Flags, Tags
+from skpml.datasets.formats.label_columns import Flags, Tags, flag
 
 
 def copy_csv(
@@ -43,7 +44,7 @@ def _editor(
     source: Path, table: LabelledTable, dialect: Dialect, header: list[str]
 ) -> Callable[[Record, DropMask], str]:
     """The function that gives the text of a record without the labels that are marked."""
-    change = _changer(source, table, header)
+    change = _changer(source, table, dialect, header)
 
     def edit(record: Record, dropped: DropMask) -> str:
         cells, ending = raw_cells(record, dialect)
@@ -71,7 +72,7 @@ def _empty_row(source: Path, record: Record, dialect: Dialect) -> str:
 
 
 def _changer(
-    source: Path, table: LabelledTable, header: list[str]
+    source: Path, table: LabelledTable, dialect: Dialect, header: list[str]
 ) -> Callable[[list[str], DropMask], dict[int, str]]:
     """The function that gives the new cells of a row by their columns; KeyError where a label is not there."""
     labels, names = table.labels, table.label_names
@@ -81,11 +82,34 @@ def _changer(
         raise file_changed(source, 1)
     positions = [header.index(name) for name in columns]
 
+    if isinstance(labels, Flags):
+        minus = _minus(source, dialect, positions)
+        return lambda cells, dropped: {
+            positions[label]: opposite(cells[positions[label]], minus=minus[label])
+            for label in np.flatnonzero(dropped)
+        }
+
     def changed_tags(cells: list[str], dropped: DropMask) -> dict[int, str]:
         gone = {names[label] for label in np.flatnonzero(dropped)}
         return {positions[0]: without_tags(cells[positions[0]], gone, table.separator)}
 
-    def changed_flags(cells: list[str], dropped: DropMask) -> dict[int, str]:
-        return {positions[label]: opposite(cells[positions[label]]) for label in np.flatnonzero(dropped)}
+    return changed_tags
 
-    return changed_flags if isinstance(labels, Flags) else changed_tags
+
+def _minus(source: Path, dialect: Dialect, positions: Sequence[int]) -> list[bool]:
+    """Whether -1 says no in each label column, told from its first cell that says no, mostly near the top."""
+    found: dict[int, bool] = {}
+    with closing(read_records(source, dialect)) as records:
+        rows = (record for record in records if record.cells)
+        next(rows)
+        for record in rows:
+            for label in set(range(len(positions))).difference(found):
+                cell = record.cells[positions[label]]
+                try:
+                    if flag(cell) == 0:
+                        found[label] = cell.strip().startswith("-")
+                except KeyError:
+                    raise file_changed(source, record.line) from None
+            if len(found) == len(positions):
+                break
+    return says_no_by_minus(found, len(positions))

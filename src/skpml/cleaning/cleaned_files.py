@@ -30,9 +30,9 @@ def write_cleaned(
     """Copy a file without the labels that are to be dropped: whole, or not at all.
 
     Every other cell of a CSV file stays as it is written, to the byte: delimiters, quotes, encoding, line endings,
-    order of columns and of the tags that remain. A label column gets the opposite of what stands there, as in 0 for 1
-    and FALSE for TRUE. A Parquet file keeps its schema, its metadata and all other columns. Any other file is written
-    by `skpml.datasets.write_dataset`.
+    order of columns and of the tags that remain. A label column gets the opposite of what stands there, as in 0 for 1, -1
+    for 1 where that is how the column says no, and FALSE for TRUE. A Parquet file keeps its schema, its metadata and all
+    other columns. Any other file is written by `skpml.datasets.write_dataset`.
 
     Parameters
     ----------

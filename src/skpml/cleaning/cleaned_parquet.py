@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.parquet_tables import open_parquet
 from skpml.cleaning.records import Progress
-from skpml.cleaning.removing import DropMask, file_changed, without_tags
+from skpml.cleaning.removing import DropMask, file_changed, says_no_by_minus, without_tags
 from skpml.datasets.errors import require_extra
 from skpml.datasets.formats.files import parsing
-from skpml.datasets.formats.label_columns import Tags
+from skpml.datasets.formats.label_columns import Flags, Tags
 
 
 def copy_parquet(
@@ -26,6 +27,7 @@ def copy_parquet(
     file = open_parquet(source)
     if file.metadata.num_rows != len(mask):
         raise file_changed(source)
+    no = _negatives(source, file, table.labels.columns) if isinstance(table.labels, Flags) else ()
     done = 0
     with parquet.ParquetWriter(
         target, file.schema_arrow, compression=_compression(file.metadata), write_page_checksum=True
@@ -34,7 +36,7 @@ def copy_parquet(
             with parsing(source, "Parquet"):
                 group = file.read_row_group(number)
             try:
-                group = _edited(arrow, table, group, mask[done : done + len(group)])
+                group = _edited(arrow, table, group, mask[done : done + len(group)], no)
             except KeyError:
                 raise file_changed(source) from None
             writer.write_table(group, row_group_size=max(len(group), 1))
@@ -49,7 +51,27 @@ def _compression(metadata: Any) -> dict[str, str]:
     return {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
 
 
-def _edited(arrow: ModuleType, table: LabelledTable, group: Any, mask: DropMask) -> Any:
+def _negatives(source: Path, file: Any, columns: Sequence[str]) -> list[int]:
+    """What says no in each label column, 0 or -1, told from the first value that does."""
+    found: dict[int, bool] = {}
+    signed = {label for label, name in enumerate(columns) if _is_signed(file.schema_arrow.field(name).type)}
+    with parsing(source, "Parquet"):
+        for batch in file.iter_batches(columns=list(columns)):
+            for label in signed.difference(found):
+                values = batch.column(columns[label]).to_numpy(zero_copy_only=False)
+                if (negative := values[values != 1]).size:
+                    found[label] = bool(negative[0] == -1)
+            if signed.issubset(found):
+                break
+    minus = says_no_by_minus(found, len(columns))
+    return [-1 if minus[label] and label in signed else 0 for label in range(len(columns))]
+
+
+def _is_signed(kind: Any) -> bool:
+    return np.dtype(kind.to_pandas_dtype()).kind in "if"
+
+
+def _edited(arrow: ModuleType, table: LabelledTable, group: Any, mask: DropMask, no: Sequence[int]) -> Any:
     """Rows without the labels that are marked; KeyError where one is not there."""
     labels = table.labels
     assert labels is not None
@@ -59,12 +81,12 @@ def _edited(arrow: ModuleType, table: LabelledTable, group: Any, mask: DropMask)
             gone = {table.label_names[label] for label in np.flatnonzero(mask[row])}
             cells[row] = _cell_without(cells[row], gone, table.separator)
         return _with_column(arrow, group, labels.column, cells)
-    for label in np.flatnonzero(mask.any(axis=0)):
+    for label in np.flatnonzero(mask.any(axis=0)).tolist():
         name = labels.columns[label]
         values = group.column(name).to_numpy().copy()
         if (values[mask[:, label]] != 1).any():
             raise KeyError(name)
-        values[mask[:, label]] = 0
+        values[mask[:, label]] = no[label]
         group = _with_column(arrow, group, name, values)
     return group
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skpml.cleaning.collecting import Content, IdCollector, TagCollector
-from skpml.cleaning.dialect import Dialect
+from skpml.cleaning.dialect import THOUSANDS, Dialect
 from skpml.cleaning.records import Progress, Record, read_records
 from skpml.cleaning.roles import ColumnChoice, Roles, find_roles
 from skpml.cleaning.wording import shown
@@ -123,6 +123,8 @@ class _NumberCollector:
 
     def _advice(self, name: str, cell: str) -> str:
         other = "," if self.decimal == "." else "."
+        if other == "," and THOUSANDS.fullmatch(cell):
+            return self._readings(name, cell.strip())
         if _is_finite(cell, _comma_number if other == "," else float):
             return f"if {other!r} is the decimal mark, pass decimal={other!r}"
         if self._for_model:
@@ -130,6 +132,13 @@ class _NumberCollector:
         if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "none", "inf", "-inf"):
             return f"fill it in, drop the row, or leave the column out by ignore=[{name!r}]"
         return f"if the column is no feature, pass ignore=[{name!r}]"
+
+    def _readings(self, name: str, cell: str) -> str:
+        ignored = "" if self._for_model else f", or pass ignore=[{name!r}]"
+        return (
+            f"pass decimal=',' if that is {cell.replace(',', '.')}; if it is {cell.replace(',', '')}, write it without "
+            f"the comma{ignored}"
+        )
 
     def matrix(self) -> Any:
         if not self.names:

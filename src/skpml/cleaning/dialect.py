@@ -28,6 +28,8 @@ _ENCODINGS = {
 }
 _POINT_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?\s*")
+# What may as well be a whole number with a comma before its last three digits.
+THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,9 @@ def detect_dialect(
 ) -> Dialect:
     """Tell how a CSV file is written.
 
-    The encoding is told from all bytes of the file, the rest from its first lines.
+    The encoding is told from all bytes of the file, the rest from its first lines. Between commas, a quoted ``"1,234"``
+    may as well be a thousand or more: where no other number shows that the comma is a decimal mark, it is not taken for
+    one, and whoever reads the numbers has to ask.
 
     Parameters
     ----------
@@ -125,7 +129,7 @@ def detect_dialect(
         delimiter = _delimiter_of(path, lines, quote, columns)
     rows = _parsed(lines, delimiter, quote)
     if decimal is None:
-        decimal = "," if _has_decimal_comma(rows, numbers, not_numbers) else "."
+        decimal = _decimal_of(rows, delimiter, numbers, not_numbers)
     if decimal == delimiter and decimal == "," and not quote:
         raise ValueError('delimiter and decimal cannot both be "," where cells are not quoted')
     return Dialect(
@@ -225,12 +229,12 @@ def _judgement(rows: list[list[str]], columns: Collection[str]) -> tuple[int, fl
     return known, share, len(header)
 
 
-def _has_decimal_comma(
-    rows: list[list[str]], numbers: Collection[str] | None, not_numbers: Collection[str]
-) -> bool:
-    """Whether some column holds numbers if a comma is a decimal mark, and none needs the point to be one."""
-    if not rows:
-        return False
+def _decimal_of(
+    rows: list[list[str]], delimiter: str, numbers: Collection[str] | None, not_numbers: Collection[str]
+) -> str:
+    """A comma where some column holds numbers if it is the decimal mark, and none needs the point to be one."""
+    # Who writes commas between columns mostly writes points before decimals, so that a comma may part thousands.
+    may_part = delimiter == ","
     by_comma = by_point = False
     for name, *cells in itertools.zip_longest(*_even(rows), fillvalue=""):
         filled = [cell for cell in cells if cell.strip()]
@@ -238,9 +242,11 @@ def _has_decimal_comma(
             continue
         comma = all(map(_COMMA_NUMBER.fullmatch, filled))
         point = all(map(_POINT_NUMBER.fullmatch, filled))
-        by_comma |= comma and not point
+        if comma and not point:
+            marked = (cell for cell in filled if "," in cell)
+            by_comma |= not (may_part and all(map(THOUSANDS.fullmatch, marked)))
         by_point |= point and not comma
-    return by_comma and not by_point
+    return "," if by_comma and not by_point else "."
 
 
 def _even(rows: list[list[str]]) -> list[list[str]]:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from skpml.cleaning.actions import benefit
 from skpml.cleaning.labelled_table import LabelledTable
 from skpml.writing import replacing
 
@@ -28,8 +29,10 @@ def label_studio_tasks(
     """Give one task a row, in Label Studio's format of predictions.
 
     The data of a task are the row, its id, its labels as they are in the file, and the text and the image where there
-    are such columns. Its prediction chooses the labels that are kept. The score is the smallest confidence among
-    them, and 0 where none is kept: tasks in the order of their scores begin with the most doubtful one.
+    are such columns. Its prediction chooses the labels that are kept. The score says how sure the row as a whole is: it
+    is 1 less the largest benefit of a look at one of its labels, kept or not, that is, less the chance of the less likely
+    answer where that is largest. Tasks in the order of their scores begin with the row most useful to check, at 0.5 or a
+    little more; a row without labels has nothing to check, and 1.
 
     Parameters
     ----------
@@ -62,21 +65,22 @@ def label_studio_tasks(
         raise ValueError(
             f"confidence must be from 0 to 1, but row {row}, label {label} is {scores[row, label]}"
         )
+    checked = np.where((table.candidates > 0) | kept, benefit(scores), 0.0)
+    sureness = 1 - checked.max(axis=1, initial=0.0)
     return (
-        _task(table, row, scores[row], np.flatnonzero(kept[row]), from_name, to_name, model_version)
+        _task(table, row, float(sureness[row]), np.flatnonzero(kept[row]), from_name, to_name, model_version)
         for row in range(shape[0])
     )
 
 
 def _task(
-    table: LabelledTable, row: int, scores: Any, kept: Any, from_name: str, to_name: str, model_version: str
+    table: LabelledTable, row: int, score: float, kept: Any, from_name: str, to_name: str, model_version: str
 ) -> dict[str, Any]:
     data = {"row": row, "id": table.ids[row], "labels": _chosen(table, np.flatnonzero(table.candidates[row]))}
     if table.texts is not None:
         data["text"] = table.texts[row]
     if table.images is not None:
         data["image"] = table.images[row]
-    score = float(scores[kept].min()) if kept.size else 0.0
     result = {
         "from_name": from_name,
         "to_name": to_name,

@@ -45,7 +45,8 @@ def render_review(payload: Mapping[str, Any]) -> str:
         * ``key``: identifies data and run; the browser keeps decisions under it;
         * ``settings``: pairs of name and text;
         * ``overview``: ``rows``, ``labels``, ``candidates``, and the estimate ``wrong`` between ``low`` and ``high``;
-        * ``labels``: for each label ``name``, ``candidates``, ``wrong``, ``low``, ``high`` and ``partner`` (or None);
+        * ``labels``: for each label ``name``, ``candidates``, ``wrong``, ``low``, ``high`` and ``partner``, the label
+          that is more often than usual true instead where this one is wrong (or None);
         * ``items``: for each row in doubt ``id``, ``row``, ``text`` (or None), ``image`` (a path relative to the
           page, or None) and ``tags`` (positions in ``labels``);
         * ``cells``: the columns ``item`` and ``label`` (positions), ``confidence``, ``action`` (``"keep"``,

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from skpml.cleaning.actions import ASK
 from skpml.cleaning.audit import Audit, Doubt
 from skpml.cleaning.labelled_table import LabelledTable
+from skpml.cleaning.partners import find_partners
 
 # Tags that a page can list without a pause.
 MOST_CELLS = 50_000
@@ -19,7 +21,7 @@ def doubts_to_show(found: Audit) -> list[Doubt]:
     """All doubts; where they are too many for a page, the most useful of those that a person is asked about."""
     if len(found.doubts) <= MOST_CELLS:
         return found.doubts
-    return [doubt for doubt in found.doubts if doubt.action == "ask"][:MOST_CELLS]
+    return [doubt for doubt in found.doubts if doubt.action == ASK][:MOST_CELLS]
 
 
 def review_payload(
@@ -43,6 +45,8 @@ def review_payload(
     item = {row: place for place, row in enumerate(rows)}
     estimate, low, high = found.wrong.total
     counts = table.candidates.sum(axis=0)
+    doubted = {doubt.label for doubt in found.doubts}
+    partners = find_partners(found.confidences, table.candidates, table.label_names)
     return {
         "title": table.path.name,
         "key": _key(table, found),
@@ -62,7 +66,7 @@ def review_payload(
                 "wrong": round(float(found.wrong.estimate[label]), 1),
                 "low": round(float(found.wrong.low[label]), 1),
                 "high": round(float(found.wrong.high[label]), 1),
-                "partner": found.partners[label],
+                "partner": partners[label] if label in doubted else None,
             }
             for label, name in enumerate(table.label_names)
         ],

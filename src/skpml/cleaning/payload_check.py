@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from skpml.cleaning.actions import ASK, DROP, KEEP
+
 _PARTS = ("title", "key", "settings", "overview", "labels", "items", "cells")
 _FIGURES = ("candidates", "wrong", "low", "high")
 _COLUMNS = ("item", "label", "confidence", "action", "reason")
-_ACTIONS = ("keep", "drop", "ask")
+_ACTIONS = (KEEP, DROP, ASK)
 
 # What is wrong with a value, said as what would be right; empty where nothing is.
 _Fault = Callable[[Any], str]

@@ -29,7 +29,8 @@ class Reason:
     usual : float
         Share of all rows that have it.
     probability : float
-        Of the label to be true, by a model that has not seen the row.
+        Of the label to be true, by a model that has not seen the row, from the features alone: that somebody gave the
+        tag, which the confidence also counts, is left aside.
     better : tuple of str
         Candidates of the row that are believed more, the most believed first.
     """
@@ -42,12 +43,19 @@ class Reason:
 
     def __str__(self) -> str:
         text = (
-            f"{self.carried} of {self.neighbours} similar rows have it ({self.usual:.0%} of all); "
-            f"a model without this row gives it {self.probability:.0%}"
+            f"{self.carried} of {self.neighbours} similar rows have it ({_percent(self.usual)} of all); "
+            f"leaving the tag aside, it is expected in {_percent(self.probability)} of such rows"
         )
         if self.better:
             text += f"; {' and '.join(self.better)} {'fits' if len(self.better) == 1 else 'fit'} better"
         return text
+
+
+def _percent(share: float) -> str:
+    """A share in whole percent; one that is not quite none or all is not shown as if it were."""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 < share < 1 else f"{share:.0%}"
 
 
 def find_reasons(

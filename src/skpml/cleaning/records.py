@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -62,7 +62,9 @@ class _Remembered:
         return text
 
 
-def read_records(path: Path, dialect: Dialect, progress: Progress | None = None) -> Iterator[Record]:
+def read_records(
+    path: Path, dialect: Dialect, progress: Progress | None = None
+) -> Generator[Record, None, None]:
     """Give the records of a file, blank lines included; the first one that is not blank is the header.
 
     Every other record that is not blank has as many cells as the header, or `DatasetFormatError` names the line.

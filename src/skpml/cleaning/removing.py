@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from skpml.datasets.formats.label_columns import flag
 
 DropMask = NDArray[np.bool_]
 _OPPOSITES = {"1": "0", "1.0": "0.0", "true": "false", "yes": "no"}
+_MINUS = {"1": "-1", "1.0": "-1.0"}
 
 
 def file_changed(path: Path, line: int | None = None) -> DatasetFormatError:
@@ -36,14 +38,22 @@ def without_tags(cell: str, dropped: set[str], separator: str) -> str:
     return separator.join(kept)
 
 
-def opposite(cell: str) -> str:
-    """The text for 0 where one for 1 stands, written alike; KeyError where there is none."""
+def opposite(cell: str, *, minus: bool = False) -> str:
+    """The text for 0 where one for 1 stands, written alike; KeyError where there is none.
+
+    Where ``minus`` is True, -1 is the number that says no.
+    """
     word = cell.strip()
     if flag(cell) != 1:
         raise KeyError(cell)
-    opposite = _OPPOSITES[word.lower()]
+    opposite = (_OPPOSITES | _MINUS if minus else _OPPOSITES)[word.lower()]
     for alike in (str.lower, str.upper, str.capitalize):
         if alike(word) == word:
             opposite = alike(opposite)
             break
     return cell.replace(word, opposite)
+
+
+def says_no_by_minus(found: Mapping[int, bool], n_labels: int) -> list[bool]:
+    """Whether -1, and not 0, says no in the column of each label: as found there, else as in any other column."""
+    return [found.get(label, any(found.values())) for label in range(n_labels)]

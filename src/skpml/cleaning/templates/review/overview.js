@@ -33,7 +33,9 @@ function labelEntry(place, listed, largest, chooseLabel) {
   );
   const words =
     `about ${estimate(label.wrong)} of ${count(label.candidates)} wrong (${estimate(label.low)} to ${estimate(label.high)})`;
-  const partner = label.partner === null ? null : make("span", { class: "soft" }, "confused with ", make("bdi", {}, label.partner));
+  const partner = label.partner === null ? null : make(
+    "span", { class: "soft" }, "where wrong, more often than usual true instead: ", make("bdi", {}, label.partner),
+  );
   return make(
     "li", {},
     make(
