@@ -87,7 +87,7 @@ def test_the_page_shows_partners_of_labels_with_doubts_only(tmp_path):
     found = audit(table.X, table.candidates, label_names=NAMES, method="ridge", n_folds=3)
 
     def shown(doubts):
-        fields = {**vars(found), "confidences": confidences, "doubts": doubts}
+        fields = {**vars(found), "partners": find_partners(confidences, Y, NAMES), "doubts": doubts}
         payload = review_payload(table, SimpleNamespace(**fields))
         return [label["partner"] for label in payload["labels"]]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skpml.cleaning.actions import ASK, DROP, KEEP, benefit, check_thresholds, suggest_actions
 from skpml.cleaning.counting import WrongCounts, count_wrong
 from skpml.cleaning.cross_fitting import FEW_CANDIDATES, MAX_ROWS, Progress, cross_fit, train
+from skpml.cleaning.partners import find_partners
 from skpml.cleaning.reasons import Reason, find_reasons
 from skpml.labels import encode_labels
 from skpml.registry import get_method
@@ -49,7 +50,8 @@ class Audit:
     Attributes
     ----------
     confidences : (n, c)
-        Probability of each candidate to be true, each row judged by models that did not train on it; 0 elsewhere.
+        Probability of each candidate to be true; 0 elsewhere. The level is that of models that did not train on the row;
+        up to ``max_rows`` rows, the order is theirs and that of the model of all rows together.
     actions : (n, c) of str
         "keep", "drop" or "ask" for candidates, "" elsewhere.
     doubts : list of Doubt
@@ -57,7 +59,8 @@ class Audit:
     wrong : WrongCounts
         Estimated numbers of wrong candidates by label.
     partners : tuple of (str or None)
-        For each label the one that it is most often wrong beside.
+        For each label the one that, where it is wrong, is more often than usual true instead; None where that is not
+        more than chance.
     noise_rate : (c,)
     noise_range : (c,), (c,)
         The least and the largest noise rate that the candidates allow.
@@ -199,7 +202,7 @@ def audit(
             for cell, reason in zip(order.tolist(), reasons, strict=True)
         ],
         wrong=wrong,
-        partners=_partners(found.confidences, candidates, names),
+        partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
         noise_range=found.noise_range,
         label_names=names,
@@ -219,17 +222,3 @@ def _model(method: Any, n_rows: int, random_state: int) -> Any:
     if method == "candidate-likelihood":
         model.set_params(**next((known for limit, known in _LARGE if n_rows > limit), {}))
     return model
-
-
-def _partners(
-    confidences: NDArray[np.float64], Y: NDArray[Any], names: tuple[str, ...]
-) -> tuple[str | None, ...]:
-    """For each label the one that is true more often than usual where it is wrong."""
-    doubt = np.where(Y > 0, 1 - confidences, 0.0)
-    beside = doubt.T @ confidences / np.maximum(doubt.sum(axis=0), 1e-12)[:, None]
-    surplus = beside - confidences.mean(axis=0)
-    np.fill_diagonal(surplus, -np.inf)
-    best = surplus.argmax(axis=1)
-    return tuple(
-        names[other] if surplus[label, other] > 0 else None for label, other in enumerate(best.tolist())
-    )

@@ -11,7 +11,6 @@ import numpy as np
 from skpml.cleaning.actions import ASK
 from skpml.cleaning.audit import Audit, Doubt
 from skpml.cleaning.labelled_table import LabelledTable
-from skpml.cleaning.partners import find_partners
 
 # Tags that a page can list without a pause.
 MOST_CELLS = 50_000
@@ -46,7 +45,6 @@ def review_payload(
     estimate, low, high = found.wrong.total
     counts = table.candidates.sum(axis=0)
     doubted = {doubt.label for doubt in found.doubts}
-    partners = find_partners(found.confidences, table.candidates, table.label_names)
     return {
         "title": table.path.name,
         "key": _key(table, found),
@@ -66,7 +64,7 @@ def review_payload(
                 "wrong": round(float(found.wrong.estimate[label]), 1),
                 "low": round(float(found.wrong.low[label]), 1),
                 "high": round(float(found.wrong.high[label]), 1),
-                "partner": partners[label] if label in doubted else None,
+                "partner": found.partners[label] if label in doubted else None,
             }
             for label, name in enumerate(table.label_names)
         ],
