@@ -165,16 +165,16 @@ def audit(
     )
     rows, columns = np.nonzero(candidates)
     believed = found.confidences[rows, columns]
-    chosen = suggest_actions(believed, drop_below=drop_below, keep_above=keep_above, budget=budget)
     counts = candidates.sum(axis=0)
     rare = counts < FEW_CANDIDATES
-    unsure = (chosen == DROP) & ((found.most_believed[rows, columns] > 0.5) | rare[columns])
-    chosen[unsure] = ASK if budget is None else KEEP
-    wrong = count_wrong(
-        found.confidences, found.probabilities, found.noise_rate, found.noise_range, candidates
-    ).open_for(rare, counts)
+    chosen = suggest_actions(believed, drop_below=drop_below, keep_above=keep_above, budget=budget)
+    unsure = (found.most_believed[rows, columns] > 0.5) | rare[columns]
+    chosen[unsure & (chosen == DROP)] = ASK if budget is None else KEEP
     actions = np.full(candidates.shape, "", dtype="<U4")
     actions[rows, columns] = chosen
+    wrong = count_wrong(
+        found.confidences, found.probabilities, found.noise_rate, found.noise_range, candidates
+    )
     order = np.argsort(-benefit(believed), kind="stable")
     order = order[chosen[order] != KEEP]
     reasons = find_reasons(
@@ -201,7 +201,7 @@ def audit(
             )
             for cell, reason in zip(order.tolist(), reasons, strict=True)
         ],
-        wrong=wrong,
+        wrong=wrong.open_for(rare, counts),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
         noise_range=found.noise_range,
