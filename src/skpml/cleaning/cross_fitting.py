@@ -153,8 +153,15 @@ def _judged(
     *,
     believed: bool,
 ) -> CrossFitted:
-    rates, low, high = _noise(whole, scores, Y, order)
-    probabilities = calibrated(scores, *calibration(scores, rates, Y))
+    if isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate):
+        # Who knows the noise gets probabilities at the level of the model.
+        rates = low = high = np.asarray(whole.noise_rate_, dtype=np.float64)
+        probabilities = scores
+    else:
+        frequent = np.asarray(Y.sum(axis=0) >= FEW_CANDIDATES)
+        noise = noise_evidence(scores, Y, frequent=frequent, order=order)
+        rates, low, high = noise.rate, noise.low, noise.high
+        probabilities = calibrated(scores, *calibration(scores, rates, Y))
     left_out = posterior(probabilities, rates, Y)
     of_all = getattr(whole, "confidences_", None) if believed else None
     confidences = left_out if of_all is None else _agreed(left_out, of_all, Y > 0)
@@ -168,18 +175,6 @@ def _judged(
         most_believed=posterior(calibrated(scores, *calibration(scores, low, Y)), low, Y),
         folds=folds,
     )
-
-
-def _noise(
-    whole: Any, scores: Floats, Y: NDArray[Any], order: NDArray[np.intp]
-) -> tuple[Floats, Floats, Floats]:
-    """The noise rate of each label and its range: what the model was told, or what the candidates say."""
-    if isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate):
-        known = np.asarray(whole.noise_rate_, dtype=np.float64)
-        return known, known, known
-    frequent = np.asarray(Y.sum(axis=0) >= FEW_CANDIDATES)
-    found = noise_evidence(scores, Y, frequent=frequent, order=order)
-    return found.rate, found.low, found.high
 
 
 def _agreed(left_out: Floats, believed: NDArray[Any], candidate: NDArray[np.bool_]) -> Floats:
