@@ -122,7 +122,7 @@ def run(
     outputs = [path for path in named if path is not None]
     if label_studio is not None:
         outputs.append(label_studio.with_suffix(".xml"))
-    check_outputs(*outputs, force=force)
+    check_outputs(*outputs, force=force, inputs=[source, reading["embeddings"]])
     chosen = {"method": method, "drop_below": drop_below, "keep_above": keep_above, "budget": budget, "n_folds": folds,
               "random_state": seed}  # fmt: skip
     with progress_bar(f"reading {source}") as update:
@@ -166,7 +166,7 @@ def apply(
     """Take the tags out of DATA that DECISIONS, exported from the review page, says to drop."""
     from skpml.cleaning import read_decisions, write_cleaned
 
-    check_outputs(target, force=force)
+    check_outputs(target, force=force, inputs=[source, decided, settings])
     if settings is not None:
         reading = {**_known_reading(settings), **_given(reading)}
     with progress_bar(f"reading {source}") as update:

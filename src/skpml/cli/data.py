@@ -143,7 +143,7 @@ def import_command(*, source: str, target: Path, style: str | None, force: bool,
     from skpml.datasets import write_dataset
     from skpml.datasets.files import WRITERS
 
-    check_outputs(target, force=force)
+    check_outputs(target, force=force, inputs=[source, reading.xml])
     suffix = target.suffix.lower()
     if suffix not in WRITERS:
         raise click.UsageError(f"{target}: a suffix among {', '.join(WRITERS)} says how to write it")

@@ -127,7 +127,7 @@ def fit(
       skpml fit digits -o other.skpml --method pml-plr -P ratio=0.9
     """
     outputs = [target] if confidences is None else [target, confidences]
-    check_outputs(*outputs, force=force)
+    check_outputs(*outputs, force=force, inputs=[source, reading.xml])
     model = _model(method, parameters, others, seed, allow_empty_labels)
     if confidences is not None and not get_method(method).confidences:
         able = ", ".join(list_methods(confidences=True))

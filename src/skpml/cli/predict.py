@@ -48,7 +48,7 @@ def predict(
     """
     from skpml.io import load_model, read_model_info
 
-    check_outputs(target, force=force)
+    check_outputs(target, force=force, inputs=[model_file, source])
     with progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         separator = reading.separator or ";"
