@@ -64,10 +64,10 @@ def test_without_an_id_column_rows_are_numbered(file):
 @pytest.mark.parametrize(
     ("others", "cells", "passed_over"),
     [
-        ("candidate:a,candidate:b", "1,0", "columns 'candidate:a', 'candidate:b'"),
-        ("candidates,truth", "a;b,b", "columns 'candidates', 'truth'"),
-        ("truth:a,truth:b", "1,0", "columns 'truth:a', 'truth:b'"),
-        ("truth", "a", "column 'truth'"),
+        ("candidate:a,candidate:b", "1,0", "'candidate:a', 'candidate:b'"),
+        ("candidates,truth", "a;b,b", "'candidates', 'truth'"),
+        ("truth:a,truth:b", "1,0", "'truth:a', 'truth:b'"),
+        ("truth", "a", "'truth'"),
     ],
 )
 @pytest.mark.parametrize("spelt", ["tags", "Tags", "TAGS "])
@@ -76,7 +76,7 @@ def test_a_column_called_tags_goes_before_all_others(file, others, cells, passed
     assert table.labels == Tags(spelt)
     assert table.label_names == ("p", "q")
     assert table.feature_names == ("x",)
-    assert table.notes == (f"passed over the {passed_over}, which by name hold labels",)
+    assert table.notes == (f"what by its name holds other labels is passed over: {passed_over}",)
 
 
 def test_candidates_are_found_where_there_are_no_tags(file):

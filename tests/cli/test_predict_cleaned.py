@@ -357,7 +357,7 @@ def test_blank_lines_in_a_file_of_one_column_are_told(run: Run, news: Path, fold
     (folder / "new.csv").write_text('headline\nbeachword1\n\n""\nseaword1\n\n\n')
     said = done(run("predict", news, "new.csv", "-o", "tags.csv"))
     assert said.splitlines() == [
-        '1 blank line is passed over; an empty cell in a file of one column is written as ""',
+        'Note: 1 blank line is passed over; an empty cell in a file of one column is written as "".',
         "Wrote tags.csv: 3 rows.",
     ]
     check_lines(folder / "tags.csv", news, as_column(["beachword1", "", "seaword1"]))

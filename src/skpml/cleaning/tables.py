@@ -255,10 +255,8 @@ def _assembled(
 def _passed_over(roles: Roles) -> list[str]:
     if not roles.other_labels:
         return []
-    columns = "column" if len(roles.other_labels) == 1 else "columns"
-    return [
-        f"passed over the {columns} {listed([repr(name) for name in roles.other_labels])}, which by name hold labels"
-    ]
+    names = listed([repr(name) for name in roles.other_labels])
+    return [f"what by its name holds other labels is passed over: {names}"]
 
 
 def _numbered(kind: str, count: int) -> tuple[str, ...]:
