@@ -90,15 +90,20 @@ def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles
         _check_there(path, header, name)
     source = _label_source(path, header, choice)
     others = _other_labels(header, source, choice)
+    hidden = {*others, *choice.ignore}.difference(replace(choice, ignore=()).named)
     layout = find_layout(
         path,
-        [name for name in header if name not in others and not _is_ignored(name, choice)],
+        [name for name in header if name not in hidden],
         candidates=source,
         truth=None,
         candidate_prefix=CANDIDATE_PREFIX,
         truth_prefix=TRUTH_PREFIX,
         features=_wanted_features(choice),
-        ignore=[name for name in (choice.text, choice.image, choice.id) if name is not None],
+        ignore=[
+            name
+            for name in (choice.text, choice.image, choice.id, *choice.ignore)
+            if name is not None and name not in hidden
+        ],
     )
     labels = layout.candidates
     assert labels is not None
@@ -144,18 +149,6 @@ def _check_there(path: Path, header: Sequence[str], name: str) -> None:
     ]
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise DatasetFormatError(path, f"has no column {name!r}{hint} (its columns are {listed(header)})")
-
-
-def _is_ignored(name: str, choice: ColumnChoice) -> bool:
-    others = (
-        choice.tags,
-        choice.text,
-        choice.image,
-        choice.id,
-        *(choice.labels or ()),
-        *(choice.features or ()),
-    )
-    return name in choice.ignore and name not in others
 
 
 def _label_source(path: Path, header: Sequence[str], choice: ColumnChoice) -> LabelSource:
