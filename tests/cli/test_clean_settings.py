@@ -139,12 +139,21 @@ def test_embeddings_are_found_from_any_folder(
     done(run, songs, "--embeddings", "songs.npy", "--id", "name", "-o", "out/one.csv", *FAST)
     assert Path(stored(folder / "out")["reading"]["embeddings"]) == Path("..", "songs.npy")
     decide(folder, songs)
-    elsewhere = folder / "elsewhere"
-    elsewhere.mkdir()
+    elsewhere = folder / "some" / "where"
+    elsewhere.mkdir(parents=True)
     monkeypatch.chdir(elsewhere)
-    done(run, "../songs.csv", "--settings", "../out/one.csv.json", "-o", "two.csv")
+    done(run, "../../songs.csv", "--settings", "../../out/one.csv.json", "-o", "two.csv")
     assert (elsewhere / "two.csv").read_bytes() == (folder / "out" / "one.csv").read_bytes()
-    done(run, "apply", "../songs.csv", "../decisions.csv", "--settings", "two.csv.json", "-o", "final.csv")
+    done(
+        run,
+        "apply",
+        "../../songs.csv",
+        "../../decisions.csv",
+        "--settings",
+        "two.csv.json",
+        "-o",
+        "final.csv",
+    )
 
 
 def test_applying_reads_tags_and_names_alone(
