@@ -168,7 +168,7 @@ def load_model(path: str | Path) -> Any:
 
     def build(data: bytes) -> Any:
         info = _audit(data)
-        model = _skops().loads(data, trusted=list(TRUSTED_TYPES))
+        model = require_skops().loads(data, trusted=list(TRUSTED_TYPES))
         _check_can_be_saved(model)
         check_is_fitted(model)
         for value in model.get_params().values():
@@ -201,7 +201,8 @@ def read_model_info(path: str | Path) -> ModelInfo:
     return _opened(Path(path), _audit)
 
 
-def _skops() -> ModuleType:
+def require_skops() -> ModuleType:
+    """Import skops, or say how to install it."""
     try:
         import skops.io
     except ImportError as error:
@@ -264,7 +265,7 @@ def _describe(
 
 def _packed(model: Any, info: ModelInfo) -> bytes:
     try:
-        buffer = io.BytesIO(_skops().dumps(model))
+        buffer = io.BytesIO(require_skops().dumps(model))
     except ImportError:
         raise
     except Exception as error:
@@ -307,7 +308,7 @@ def _audit(data: bytes) -> ModelInfo:
         raise _RefusedError(f"it is a {root}, not a model of scikit-pml")
     if schema["protocol"] < _OLDEST_PROTOCOL:
         raise _RefusedError("it claims an old layout that scikit-pml never wrote: it was changed")
-    untrusted = set(_skops().get_untrusted_types(data=data)) - set(TRUSTED_TYPES)
+    untrusted = set(require_skops().get_untrusted_types(data=data)) - set(TRUSTED_TYPES)
     untrusted |= {name for name, loader in _parts(schema) if loader not in _LOADERS} - {"builtins.frozenset"}
     if untrusted:
         raise _RefusedError(f"it holds types that are not trusted: {', '.join(sorted(untrusted))}")

@@ -67,6 +67,7 @@ def test_no_labels(file):
 def test_a_column_cannot_be_two_things(file):
     refused(file(GOOD), "column 'tags' holds labels, so it cannot be the text too", tags="tags", text="tags")
     refused(file(GOOD), "columns cannot be features and something else: id", features=["id"])
+    refused(file(GOOD), "columns cannot be features and something else: text", features=["text"])
     refused(file("x,x,tags\n1,2,a\n"), "line 1: columns must have different names", id=None, ignore=())
 
 

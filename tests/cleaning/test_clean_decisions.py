@@ -139,6 +139,16 @@ def test_files_that_hold_no_decisions(table, file, text, message):
         read_decisions(file(text), table)
 
 
+def test_names_of_rows_that_were_read_by_number(tmp_path):
+    (tmp_path / "a.csv").write_text("file,tags\nx.jpg,sea\n")
+    (tmp_path / "d.csv").write_text(HEADER + "x.jpg,0,sea,drop,\n")
+    table = read_table(tmp_path / "a.csv", features=[])
+    with pytest.raises(
+        DatasetFormatError, match=r"call row 0 'x.jpg'.*read by their numbers; name the column .*id=…"
+    ):
+        read_decisions(tmp_path / "d.csv", table)
+
+
 # NUL is left out: a file that holds one is taken for no text.
 NAME = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6
@@ -156,7 +166,7 @@ def test_odd_names_make_the_round_trip(tmp_path_factory, data):
     buffer = io.StringIO(newline="")
     csv.writer(buffer).writerows([("id", "x", "tags"), *((name, 1, ";".join(labels)) for name in ids)])
     (folder / "a.csv").write_bytes(buffer.getvalue().encode())
-    given_dialect = {"delimiter": ",", "quote": '"', "encoding": "utf-8"}
+    given_dialect = {"delimiter": ",", "quote": '"', "encoding": "utf-8", "separator": ";"}
     table = read_table(folder / "a.csv", tags="tags", id="id", **given_dialect)
     assert table.label_names == tuple(labels)
     cells = [(row, label) for row in range(len(ids)) for label in range(len(labels))]

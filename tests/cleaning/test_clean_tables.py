@@ -61,11 +61,60 @@ def test_without_an_id_column_rows_are_numbered(file):
     assert (table.feature_kind, table.feature_names) == ("columns", ("light",))
 
 
-def test_a_column_called_tags_is_found_but_what_we_write_goes_first(file):
-    assert read_table(file(PHOTOS), ignore=["file", "note"]).labels == Tags("tags")
-    both = read_table(file("x,tags,candidate:a,candidate:b\n1,9,1,0\n2,8,0,1\n"))
-    assert both.labels == Flags(("candidate:a", "candidate:b"), ("a", "b"))
-    assert both.feature_names == ("x", "tags")
+@pytest.mark.parametrize(
+    ("others", "cells", "passed_over"),
+    [
+        ("candidate:a,candidate:b", "1,0", "'candidate:a', 'candidate:b'"),
+        ("candidates,truth", "a;b,b", "'candidates', 'truth'"),
+        ("truth:a,truth:b", "1,0", "'truth:a', 'truth:b'"),
+        ("truth", "a", "'truth'"),
+    ],
+)
+@pytest.mark.parametrize("spelt", ["tags", "Tags", "TAGS "])
+def test_a_column_called_tags_goes_before_all_others(file, others, cells, passed_over, spelt):
+    table = read_table(file(f"x,{spelt},{others}\n1,p,{cells}\n2,q,{cells}\n"))
+    assert table.labels == Tags(spelt)
+    assert table.label_names == ("p", "q")
+    assert table.feature_names == ("x",)
+    assert table.notes == (f"what by its name holds other labels is passed over: {passed_over}",)
+
+
+def test_candidates_are_found_where_there_are_no_tags(file):
+    flags = file("x,candidate:a,candidate:b,truth:a,truth:c\n1,1,0,1,0\n2,0,1,0,0\n")
+    assert read_table(flags).labels == Flags(("candidate:a", "candidate:b"), ("a", "b"))
+    assert read_table(flags, ignore=["candidate:b"]).label_names == ("a",)
+    tags = file("x,candidates,truth\n1,a;b,a\n2,b,b\n")
+    assert read_table(tags).labels == Tags("candidates")
+    assert read_table(tags, tags="truth").labels == Tags("truth")
+
+
+@pytest.mark.parametrize("header", ["x,truth", "x,truth:a", "x,Tags,TAGS"])
+def test_true_labels_are_cleaned_only_if_they_are_named(file, header):
+    path = file(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")
+    with pytest.raises(DatasetFormatError, match="no labels found") as refusal:
+        read_table(path)
+    assert ("is cleaned only if it is named" in str(refusal.value)) == ("truth" in header)
+
+
+def test_columns_beside_texts_are_told_to_be_unused(file):
+    path = file("name,note,size,tags,truth,no\na,some words,1,p,p,1\nb,other words,2,q,q,1\n")
+    table = read_table(path, text="note", id="name", ignore=["no"])
+    assert table.unused == ("size",)
+    assert (table.text_name, table.id_name) == ("note", "name")
+
+
+def test_labels_and_names_alone(file, tmp_path):
+    path = file("name,note,tags\na,some words,p\nb,,q\n")
+    table = read_table(path, id="name", features=[])
+    assert table.X.shape == (2, 0)
+    assert table.ids == ("a", "b")
+    assert table.candidates.tolist() == [[1, 0], [0, 1]]
+    write_dataset(
+        PartialDataset(np.ones((2, 3)), [[1, 0], [1, 1]], label_names=["p", "q"]), tmp_path / "a.npz"
+    )
+    table = read_table(tmp_path / "a.npz", features=[])
+    assert table.X.shape == (2, 0)
+    assert table.dataset.X.shape == (2, 3)
 
 
 def test_label_columns_in_every_spelling(file):
@@ -109,10 +158,17 @@ def test_blank_lines_are_no_rows(file):
         assert table.ids == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
 
 
-def test_a_separator_that_never_occurs_is_remarked(file):
-    table = read_table(file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n'))
-    assert table.notes[-1].endswith("but many hold ','; if that stands between tags, pass separator=','")
-    assert read_table(file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n'), separator=",").notes == ()
+def test_a_separator_that_never_occurs_is_refused_unless_it_is_given(file):
+    path = file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n3,sea\n')
+    with pytest.raises(
+        DatasetFormatError, match="most hold ',': if that stands between tags, pass separator=','"
+    ):
+        read_table(path)
+    table = read_table(path, separator=";")
+    assert table.label_names == ("sea", "sea,sky", "sky,sea")
+    assert table.notes[-1].endswith("but most hold ','; if that stands between tags, pass separator=','")
+    assert read_table(path, separator=",").notes == ()
+    assert read_table(file('x,tags\n1,"sea,sky"\n2,sky\n3,sea\n')).notes == ()
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -132,7 +188,9 @@ def test_rows_that_go_by_equal_rows_that_are_held(tmp_path_factory, rows):
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerows([("x", "tags", "y"), *((repr(x), ";".join(tags), y) for x, tags, y in rows)])
     path.write_bytes(buffer.getvalue().encode())
-    found = read_table(path, tags="tags", delimiter=",", quote='"', decimal=".", encoding="utf-8")
+    found = read_table(
+        path, tags="tags", separator=";", delimiter=",", quote='"', decimal=".", encoding="utf-8"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         held = read_csv(path, candidates="tags", empty_rows="ignore", empty_labels="ignore")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import skpml.cleaning
 from skpml.cleaning import read_table
 from skpml.io import load_model
 
 from .conftest import LABELS, Run, rows_with_tags, write_rows
 
 FAST = ("--method", "ridge", "--folds", "3")
+# Enough to tell wrong tags from right ones by three numbers.
+N_ROWS = 300
 
 
 @pytest.fixture
 def tagged(folder: Path) -> Path:
-    features, tags, _ = rows_with_tags(120)
+    features, tags, _ = rows_with_tags(N_ROWS)
     rows = [
         [f"img {i}.png", *map(repr, row), tag]
         for i, (row, tag) in enumerate(zip(features.tolist(), tags, strict=True))
@@ -80,16 +85,112 @@ def test_settings_are_kept_and_used_again(run: Run, tagged: Path, folder: Path) 
         assert after == {**before, "tags": ";".join(kept_tags)}
 
 
+@pytest.mark.parametrize(("option", "value"), [("--drop-below", 0.9), ("--keep-above", 0.1)])
+def test_a_threshold_moves_the_other_along(
+    run: Run, tagged: Path, folder: Path, option: str, value: float
+) -> None:
+    done = run("clean", tagged, "--id", "file", "-o", "c.csv", "--audit", "d.csv", option, value, *FAST)
+    assert done.exit_code == 0, done.output
+    kept = json.loads((folder / "c.csv.json").read_text())["audit"]
+    assert kept["drop_below"] == kept["keep_above"] == value
+    doubts = cells(folder / "d.csv")
+    assert doubts
+    assert all(float(doubt["confidence"]) <= value for doubt in doubts)
+
+
+def test_tags_are_cleaned_and_what_is_known_to_be_true_is_not(run: Run, tagged: Path, folder: Path) -> None:
+    lines = tagged.read_text().splitlines()
+    with_truth = [f"{line},{'truth' if number == 0 else 'sea'}" for number, line in enumerate(lines)]
+    tagged.write_text("\n".join(with_truth) + "\n")
+    done = run("clean", tagged, "--id", "file", "-o", "c.csv", *FAST)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(
+        "Tags from column 'tags'; learning from 3 columns: a, b, c.\n"
+        "Note: what by its name holds other labels is passed over: 'truth'.\n"
+    )
+    before, after = cells(tagged), cells(folder / "c.csv")
+    assert [row["truth"] for row in after] == [row["truth"] for row in before]
+    assert [row["tags"] for row in after] != [row["tags"] for row in before]
+
+
+def test_rows_that_lose_all_tags_are_counted(
+    run: Run, tagged: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = skpml.cleaning.audit
+
+    def severe(*arguments: Any, **options: Any) -> Any:
+        found = real(*arguments, **options)
+        actions = np.where(found.actions == "", "", "keep")
+        actions[:3][actions[:3] != ""] = "drop"
+        return replace(found, actions=actions)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(skpml.cleaning, "audit", severe)
+        done = run("clean", tagged, "--id", "file", "-o", "c.csv", *FAST)
+    assert [number for number, row in enumerate(cells(folder / "c.csv")) if not row["tags"]] == [0, 1, 2]
+    assert "\n3 rows have lost all tags.\n" in done.stdout
+    done = run("clean", tagged, "--id", "file", "-o", "d.csv", "--drop-below", 0, *FAST)
+    assert "lost" not in done.stdout
+    first = cells(tagged)[0]["tags"].split(";")
+    decisions = [["img 0.png", 0, tag, "drop", ""] for tag in first]
+    write_rows(folder / "decisions.csv", ["id", "row", "label", "decision", "confidence"], decisions)
+    done = run("clean", "apply", tagged, "decisions.csv", "--id", "file", "-o", "e.csv")
+    assert "\n1 row has lost all tags.\n" in done.stdout
+
+
+def test_one_thing_is_no_plural(run: Run, tagged: Path, folder: Path) -> None:
+    write_rows(folder / "one.csv", ["a", "tags"], [[i % 3, "sea" if i == 0 else ""] for i in range(12)])
+    done = run("clean", "one.csv", "-o", "c.csv", *FAST)
+    assert "12 rows, 1 label, 1 tag.\n" in done.stdout
+    tag = cells(tagged)[0]["tags"].split(";")[0]
+    decisions = [["img 0.png", 0, tag, "drop", ""]]
+    write_rows(folder / "decisions.csv", ["id", "row", "label", "decision", "confidence"], decisions)
+    done = run("clean", "apply", tagged, "decisions.csv", "--id", "file", "-o", "e.csv")
+    assert "1 decision: 1 tag dropped, 0 kept.\n" in done.stdout
+
+
+def test_a_name_of_a_file_that_is_no_text(run: Run, tagged: Path, folder: Path) -> None:
+    odd = folder / "caf\udce9.csv"
+    try:
+        odd.write_bytes(tagged.read_bytes())
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes no such name")
+    done = run("clean", odd, "--id", "file", "-o", "c\udce9.csv", "--report", "r\udce9.html", *FAST)
+    assert done.exit_code == 0, done.output
+    assert json.loads((folder / "c\udce9.csv.json").read_text())["data"] == odd.name
+    assert (folder / "r\udce9.html").exists()
+    (folder / "d.csv").write_text("id,row,label,decision\n")
+    done = run("clean", "apply", odd, "d.csv", "-o", "e.csv", "--settings", "c\udce9.csv.json")
+    assert done.exit_code == 0, done.output
+
+
+def test_the_examples_of_the_help_run_one_after_the_other(run: Run, tagged: Path, folder: Path) -> None:
+    help = run("clean", "--help").stdout
+    commands = [line.split() for line in help.splitlines() if line.strip().startswith("skpml clean ")]
+    assert len(commands) == 4
+    write_rows(
+        folder / "news.csv",
+        ["headline", "tags"],
+        [[f"word{i % 5} word{i % 3}", "ab"[i % 2]] for i in range(40)],
+    )
+    tag = cells(tagged)[0]["tags"].split(";")[0]
+    decisions = [["img 0.png", 0, tag, "drop", ""]]
+    write_rows(folder / "photos_decisions.csv", ["id", "row", "label", "decision", "confidence"], decisions)
+    for _, *arguments in commands:
+        done = run(*arguments)
+        assert done.exit_code == 0, done.output
+
+
 def test_the_model_of_cleaned_tags_predicts(run: Run, tagged: Path, folder: Path) -> None:
     done = run("clean", tagged, "--ignore", "file", "-o", "cleaned.csv", "--model", "photos.skpml", *FAST)
     assert done.exit_code == 0, done.output
     assert load_model(folder / "photos.skpml").predict(read_table(tagged, ignore=["file"]).X).shape == (
-        120,
+        N_ROWS,
         4,
     )
     done = run("predict", "photos.skpml", tagged, "-o", "tags.csv")
     assert done.exit_code == 0, done.output
-    assert len(cells(folder / "tags.csv")) == 120
+    assert len(cells(folder / "tags.csv")) == N_ROWS
 
 
 def test_texts_alone_can_be_cleaned(run: Run, folder: Path) -> None:
@@ -146,8 +247,16 @@ class TestRefusals:
         )
 
     def test_thresholds_that_cross(self, refused, tagged: Path) -> None:
-        message = refused("clean", tagged, "--ignore", "file", "-o", "c.csv", "--drop-below", 0.9, *FAST)
-        assert "drop_below must not be above keep_above" in message
+        crossing = ("--drop-below", 0.9, "--keep-above", 0.8)
+        message = refused("clean", tagged, "--ignore", "file", "-o", "c.csv", *crossing, *FAST)
+        assert "--drop-below must not be above --keep-above, got 0.9 and 0.8" in message
+
+    @pytest.mark.parametrize("option", ["--drop-below", "--keep-above"])
+    def test_a_budget_and_a_threshold(self, refused, tagged: Path, option: str) -> None:
+        message = refused(
+            "clean", tagged, "--ignore", "file", "-o", "c.csv", "--budget", 5, option, 0.5, *FAST
+        )
+        assert f"--budget and {option} exclude each other" in message
 
     def test_advice_speaks_of_options(self, refused, folder: Path) -> None:
         write_rows(folder / "unlabelled.csv", ["a", "b"], [["1", "2"], ["3", "4"]])

@@ -72,7 +72,8 @@ def test_the_section_on_cleaning_is_among_them(run: Run, desk: Path) -> None:
     assert [line for line in range(len(before)) if before[line] != after[line]] == [1]
     with (desk / "tags.csv").open("w"):
         pass
-    done = run(*shlex.split(commands[2])[1:], "--force")
+    predict = next(command for command in commands if command.startswith("skpml predict"))
+    done = run(*shlex.split(predict)[1:], "--force")
     assert done.exit_code == 0, done.output
     with (desk / "tags.csv").open(newline="", encoding="utf-8") as file:
         header = next(csv.reader(file))

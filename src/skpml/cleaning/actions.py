@@ -40,9 +40,10 @@ def suggest_actions(
         Of candidates to be true.
     drop_below, keep_above : float
         What is less sure than the one is dropped, what is surer than the other kept; a person decides on the rest.
+        Only without a budget.
     budget : int, optional
-        Most candidates that a person looks at. Those with the largest :func:`benefit` are taken; without thresholds that
-        matter, the others are kept or dropped by what is more likely.
+        Number of candidates that a person looks at: those with the largest :func:`benefit`. It takes the place of the
+        thresholds; all other candidates are kept or dropped by what is more likely.
     """
     check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
     if budget is None:

@@ -64,10 +64,7 @@ def write_cleaned(
     """
     source, target = Path(source), Path(target)
     mask = _checked(drop, table)
-    if source.suffix.lower() != target.suffix.lower():
-        raise ValueError(
-            f"{target}: the copy has the format of {source.name}, so its name ends in {source.suffix}"
-        )
+    check_suffix(source, target)
     if table.dataset is not None:
         write_dataset(_without(table.dataset, mask), target, overwrite=overwrite)
         return
@@ -76,6 +73,14 @@ def write_cleaned(
             copy_csv(source, table, mask, temporary, progress)
         else:
             copy_parquet(source, table, mask, temporary, progress)
+
+
+def check_suffix(source: Path, target: Path) -> None:
+    """Raise unless a copy is named as what it will be."""
+    if source.suffix.lower() != target.suffix.lower():
+        raise ValueError(
+            f"{target}: the copy has the format of {source.name}, so its name ends in {source.suffix}"
+        )
 
 
 def _checked(drop: Any, table: LabelledTable) -> DropMask:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skpml.cleaning.roles import TAG_SEPARATOR
 from skpml.cleaning.wording import shown
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.formats.label_columns import split_tags
@@ -36,14 +37,15 @@ class Content:
 class TagCollector:
     """Tags of rows as they come, kept as numbers."""
 
-    def __init__(self, path: Path, column: str, separator: str) -> None:
-        if not separator:
+    def __init__(self, path: Path, column: str, separator: str | None) -> None:
+        if separator == "":
             raise ValueError("separator must not be empty: it is what stands between tags, such as ';'")
-        self.path, self.column, self.separator = path, column, separator
+        self.path, self.column, self._separator_given = path, column, separator is not None
+        self.separator = TAG_SEPARATOR if separator is None else separator
         self._number: dict[str, int] = {}
         self._tags, self._ends = array("q"), array("q")
         self._separated, self._repeating = 0, 0
-        self._otherwise = dict.fromkeys((mark for mark in _SEPARATORS if mark != separator), 0)
+        self._otherwise = dict.fromkeys((mark for mark in _SEPARATORS if mark != self.separator), 0)
 
     def add_text(self, cell: str) -> None:
         """Take the tags of a cell such as ``"lake; sea"``."""
@@ -65,6 +67,12 @@ class TagCollector:
     def matrix(self) -> tuple[LabelMatrix, tuple[str, ...]]:
         """Candidates of all rows, and the labels, sorted."""
         n_rows, names = len(self._ends), tuple(sorted(self._number))
+        if not self._separator_given and (other := self._likelier_separator()) is not None:
+            raise DatasetFormatError(
+                self.path,
+                f"no cell of {self.column!r} holds {self.separator!r}, but most hold {other!r}: if that stands between "
+                f"tags, pass separator={other!r}, else pass separator={self.separator!r}",
+            )
         if not names:
             raise DatasetFormatError(self.path, f"column {self.column!r} holds no tag in any row")
         if n_rows * len(names) > _MOST_CELLS:
@@ -88,24 +96,32 @@ class TagCollector:
         if self._repeating:
             cells = "cell repeats" if self._repeating == 1 else "cells repeat"
             notes.append(f"{self._repeating:,} {cells} a tag; it counts once")
-        other = max(self._otherwise, key=lambda mark: self._otherwise[mark])
-        if not self._separated and 2 * self._otherwise[other] > len(self._ends):
+        if (other := self._likelier_separator()) is not None:
             notes.append(
-                f"no cell of {self.column!r} holds {self.separator!r}, but many hold {other!r}; "
+                f"no cell of {self.column!r} holds {self.separator!r}, but most hold {other!r}; "
                 f"if that stands between tags, pass separator={other!r}"
             )
         return notes
 
+    def _likelier_separator(self) -> str | None:
+        """What most cells hold where none holds the separator."""
+        other = max(self._otherwise, key=lambda mark: self._otherwise[mark])
+        return other if not self._separated and 2 * self._otherwise[other] > len(self._ends) else None
+
 
 class IdCollector:
-    """Names of rows, which must differ."""
+    """Names of rows, which must differ where decisions go by them."""
 
-    def __init__(self, path: Path, column: str, place: str) -> None:
-        self.path, self.column, self.place = path, column, place
+    def __init__(self, path: Path, column: str, place: str, *, distinct: bool) -> None:
+        self.path, self.column, self.place, self.distinct = path, column, place, distinct
+        self._names: list[str] = []
         self._where: dict[str, int] = {}
 
     def add(self, name: str, where: int) -> None:
         """Take the name of a row that stands in a line, or is a row, of the file."""
+        self._names.append(name)
+        if not self.distinct:
+            return
         first = self._where.setdefault(name, where)
         if first != where:
             raise DatasetFormatError(
@@ -116,7 +132,7 @@ class IdCollector:
 
     def names(self) -> tuple[str, ...]:
         """The names, in the order of the rows."""
-        return tuple(self._where)
+        return tuple(self._names)
 
 
 def untagged_note(candidates: LabelMatrix) -> list[str]:

@@ -22,7 +22,7 @@ def read_columns(
     path: Path,
     choice: ColumnChoice,
     *,
-    separator: str,
+    separator: str | None,
     written: dict[str, str | None],
     progress: Progress | None,
 ) -> tuple[Roles, Content, Dialect | None]:

@@ -21,7 +21,7 @@ from skpml.datasets.formats.label_columns import Flags, Tags, flag
 
 
 def read_csv_table(
-    path: Path, dialect: Dialect, choice: ColumnChoice, separator: str, progress: Progress | None
+    path: Path, dialect: Dialect, choice: ColumnChoice, separator: str | None, progress: Progress | None
 ) -> tuple[Roles, Content]:
     """Read the columns that are asked for, and tell what each one is."""
     blank = _BlankLines()
@@ -31,7 +31,7 @@ def read_csv_table(
     position = {name: column for column, name in enumerate(header)}
     numbers = _NumberCollector(path, roles, position, dialect.decimal)
     labels = _label_collector(path, roles.labels, position, separator)
-    ids = None if roles.id is None else IdCollector(path, roles.id, "line")
+    ids = None if roles.id is None else IdCollector(path, roles.id, "line", distinct=choice.labelled)
     seen: dict[str, list[str]] = {role: [] for role in ("text", "image") if getattr(roles, role)}
     columns = {role: position[getattr(roles, role)] for role in (*seen, *(("id",) if ids else ()))}
     n_rows = 0
@@ -161,7 +161,7 @@ def _is_finite(cell: str, number: Callable[[str], float]) -> bool:
 
 
 def _label_collector(
-    path: Path, labels: Tags | Flags | None, position: dict[str, int], separator: str
+    path: Path, labels: Tags | Flags | None, position: dict[str, int], separator: str | None
 ) -> _TagColumn | _FlagColumns | None:
     if labels is None:
         return None
@@ -171,7 +171,7 @@ def _label_collector(
 
 
 class _TagColumn(TagCollector):
-    def __init__(self, path: Path, name: str, column: int, separator: str) -> None:
+    def __init__(self, path: Path, name: str, column: int, separator: str | None) -> None:
         super().__init__(path, name, separator)
         self._column = column
 

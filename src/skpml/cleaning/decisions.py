@@ -138,6 +138,12 @@ class _Reading:
             )
         row = int(text)
         if self.table.ids[row] != name:
+            if self.table.id_name is None:
+                self._refuse(
+                    f"the decisions call row {row} {shown(name)}, but rows of {self.table.path.name} were read by their "
+                    "numbers; name the column that holds their names (id=…)",
+                    line,
+                )
             self._refuse(
                 f"row {row} of {self.table.path.name} is {shown(self.table.ids[row])}, not {shown(name)}: the "
                 "decisions are of another file, or its rows have been moved, or the id column is another",

@@ -33,8 +33,8 @@ class LabelledTable:
         A name for each row: of the id column, else its number, counted from 0.
     texts, images : tuple of str or None
         What to show a person for each row, where there is a column of it.
-    text_name : str or None
-        Name of the column of texts.
+    text_name, id_name : str or None
+        Names of the columns of texts and of names of rows.
     labels : Tags, Flags or None
         The columns that hold the labels; None where the file is no table.
     separator : str
@@ -45,6 +45,8 @@ class LabelledTable:
         What made `X` from texts, fitted; it takes a table of one column of text.
     dataset : PartialDataset or None
         The data set, where the file is no table.
+    unused : tuple of str
+        Columns that nothing was said about and that are not read, as those beside a column of texts.
     notes : tuple of str
         What a person should know about the file, a sentence each.
     """
@@ -59,11 +61,13 @@ class LabelledTable:
     texts: tuple[str, ...] | None = None
     images: tuple[str, ...] | None = None
     text_name: str | None = None
+    id_name: str | None = None
     labels: Tags | Flags | None = None
     separator: str = ";"
     dialect: Dialect | None = None
     text_transformer: Any = None
     dataset: PartialDataset | None = None
+    unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

@@ -65,13 +65,9 @@ def render_review(payload: Mapping[str, Any]) -> str:
         If jinja2 is missing.
     """
     check_payload(payload)
-    try:
-        import jinja2  # noqa: F401
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError(
-            f'the review page needs {error.name}: pip install "scikit-pml[report]"', name=error.name
-        ) from error
+    require_jinja2()
+    from markupsafe import Markup
+
     script = _read_script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -86,6 +82,17 @@ def render_review(payload: Mapping[str, Any]) -> str:
             script_digest=digest,
         )
     )
+
+
+def require_jinja2() -> None:
+    """Raise ImportError where a package is missing that the page is made with; it says how to install it."""
+    try:
+        import jinja2  # noqa: F401
+        import markupsafe  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f'the review page needs {error.name}: pip install "scikit-pml[report]"', name=error.name
+        ) from error
 
 
 def _template(*path: str) -> str:

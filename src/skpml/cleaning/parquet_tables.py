@@ -26,7 +26,7 @@ def open_parquet(path: Path) -> Any:
 
 
 def read_parquet_table(
-    path: Path, choice: ColumnChoice, separator: str, progress: Progress | None
+    path: Path, choice: ColumnChoice, separator: str | None, progress: Progress | None
 ) -> tuple[Roles, Content]:
     """Read the columns that are asked for, and tell what each one is."""
     if path.stat().st_size == 0:
@@ -46,7 +46,7 @@ def read_parquet_table(
 
 
 class _Collected:
-    def __init__(self, path: Path, roles: Roles, separator: str, total: int) -> None:
+    def __init__(self, path: Path, roles: Roles, separator: str | None, total: int) -> None:
         self.path, self.roles, self.n_rows = path, roles, 0
         self._numbers = np.empty((total, len(roles.features)))
         n_flags = len(roles.labels.columns) if isinstance(roles.labels, Flags) else 0
@@ -54,7 +54,8 @@ class _Collected:
         self._shown: dict[str, list[str]] = {
             role: [] for role in ("text", "image") if getattr(roles, role) is not None
         }
-        self._ids = None if roles.id is None else IdCollector(path, roles.id, "row")
+        labelled = roles.labels is not None
+        self._ids = None if roles.id is None else IdCollector(path, roles.id, "row", distinct=labelled)
         self._tags = (
             TagCollector(path, roles.labels.column, separator) if isinstance(roles.labels, Tags) else None
         )

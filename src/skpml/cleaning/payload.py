@@ -92,7 +92,8 @@ def _key(table: LabelledTable, found: Audit) -> str:
     """The same for the same file and the same doubts, so that decisions are found again."""
     content = hashlib.sha256()
     for part in (table.path.name, *table.ids, *table.label_names):
-        content.update(part.encode())
+        # A file name may hold bytes that are no text.
+        content.update(part.encode("utf-8", "surrogatepass"))
         content.update(b"\0")
     content.update(np.ascontiguousarray(table.candidates).tobytes())
     content.update(repr([(doubt.row, doubt.label) for doubt in found.doubts]).encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skpml.datasets.errors import DatasetFormatError
@@ -14,6 +14,7 @@ from skpml.datasets.formats.label_columns import (
     TRUTH_COLUMN,
     TRUTH_PREFIX,
     Flags,
+    LabelSource,
     Tags,
     check_columns,
     check_distinct,
@@ -23,6 +24,7 @@ from skpml.datasets.formats.label_columns import (
 from skpml.datasets.validation import listed
 
 TAG_COLUMN = "tags"
+TAG_SEPARATOR = ";"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,10 @@ class Roles:
     text: str | None
     image: str | None
     id: str | None
+    other_labels: tuple[str, ...] = ()
+    """Columns that hold labels by their names, but not those that are asked for."""
+    unused: tuple[str, ...] = ()
+    """All other columns that nothing was said about and that are not read."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,26 +88,35 @@ def find_roles(path: Path, header: Sequence[str], choice: ColumnChoice) -> Roles
         return _roles_as_named(path, header, choice)
     for name in choice.named:
         _check_there(path, header, name)
+    source = _label_source(path, header, choice)
+    others = _other_labels(header, source, choice)
+    hidden = {*others, *choice.ignore}.difference(replace(choice, ignore=()).named)
     layout = find_layout(
         path,
-        header,
-        candidates=_label_source(path, header, choice),
+        [name for name in header if name not in hidden],
+        candidates=source,
         truth=None,
         candidate_prefix=CANDIDATE_PREFIX,
         truth_prefix=TRUTH_PREFIX,
         features=_wanted_features(choice),
-        ignore=[name for name in (choice.text, choice.image, choice.id, *choice.ignore) if name is not None],
+        ignore=[
+            name
+            for name in (choice.text, choice.image, choice.id, *choice.ignore)
+            if name is not None and name not in hidden
+        ],
     )
-    labels = layout.candidates or layout.truth
+    labels = layout.candidates
     assert labels is not None
     roles = Roles(labels=labels, features=layout.features, text=choice.text, image=choice.image, id=choice.id)
+    unused = set(header).difference(roles.columns, others, choice.ignore)
+    roles = replace(roles, other_labels=others, unused=tuple(name for name in header if name in unused))
     taken = columns_of(labels)
     for role in ("text", "image", "id"):
         if getattr(choice, role) in taken:
             raise DatasetFormatError(
                 path, f"column {getattr(choice, role)!r} holds labels, so it cannot be the {role} too"
             )
-    if not roles.features and choice.text is None and not choice.elsewhere:
+    if not roles.features and choice.features is None and choice.text is None and not choice.elsewhere:
         raise DatasetFormatError(
             path,
             "has no columns left to learn from: name a column of text (text=…), a file of embeddings "
@@ -136,16 +151,37 @@ def _check_there(path: Path, header: Sequence[str], name: str) -> None:
     raise DatasetFormatError(path, f"has no column {name!r}{hint} (its columns are {listed(header)})")
 
 
-def _label_source(path: Path, header: Sequence[str], choice: ColumnChoice) -> str | tuple[str, ...] | None:
+def _label_source(path: Path, header: Sequence[str], choice: ColumnChoice) -> LabelSource:
+    """The columns that are named; else `tags`, however it is spelt; else None, which stands for the candidates.
+
+    What is called truth is believed to be right, so that it is cleaned by nobody's mistake.
+    """
     if choice.tags is not None or choice.labels is not None:
         return choice.tags if choice.tags is not None else choice.labels
-    usual = (CANDIDATE_COLUMN, TRUTH_COLUMN)
-    if any(name.startswith((CANDIDATE_PREFIX, TRUTH_PREFIX)) or name in usual for name in header):
+    free = [name for name in header if name not in choice.ignore]
+    alike = [name for name in free if name.strip().lower() == TAG_COLUMN]
+    if TAG_COLUMN in alike or len(alike) == 1:
+        return TAG_COLUMN if TAG_COLUMN in alike else alike[0]
+    if not alike and any(name == CANDIDATE_COLUMN or name.startswith(CANDIDATE_PREFIX) for name in free):
         return None
-    if TAG_COLUMN in header:
-        return TAG_COLUMN
+    true = [name for name in free if name == TRUTH_COLUMN or name.startswith(TRUTH_PREFIX)]
+    hint = f"; what {listed(true)} holds is cleaned only if it is named" if true else ""
     raise DatasetFormatError(
         path,
         'no labels found: pass tags="COLUMN" for a column of tags such as "a;b", or labels=[…] for columns of 0 and 1 '
-        f"(its columns are {listed(header)})",
+        f"(its columns are {listed(header)}){hint}",
+    )
+
+
+def _other_labels(header: Sequence[str], source: LabelSource, choice: ColumnChoice) -> tuple[str, ...]:
+    """Columns that are neither features nor the labels to clean: candidates where others are, and truth."""
+    if source is None:
+        flags = [name for name in header if name.startswith(CANDIDATE_PREFIX) and name not in choice.ignore]
+        source = flags or CANDIDATE_COLUMN
+    taken = {source, *choice.named} if isinstance(source, str) else {*source, *choice.named}
+    return tuple(
+        name
+        for name in header
+        if name not in taken
+        and (name in (CANDIDATE_COLUMN, TRUTH_COLUMN) or name.startswith((CANDIDATE_PREFIX, TRUTH_PREFIX)))
     )

@@ -62,7 +62,7 @@ def read_rows(
     text : str, optional
         The column of texts that the model wants. A table needs either this or `features`, embeddings neither.
     id : str, optional
-        A column that names the rows.
+        A column that names the rows; here names may repeat.
     encoding, delimiter, quote, decimal : str, optional
         How a CSV file is written; see `detect_dialect`, which tells what is not given.
     progress : callable, optional
@@ -105,6 +105,6 @@ def read_rows(
     choice = ColumnChoice(
         features=None if features is None else tuple(features), text=text, id=id, labelled=False
     )
-    _, content, dialect = read_columns(path, choice, separator=";", written=written, progress=progress)
+    _, content, dialect = read_columns(path, choice, separator=None, written=written, progress=progress)
     X = content.numbers if content.texts is None else text_column(content.texts)
     return Rows(X=X, ids=content.ids, dialect=dialect, notes=tuple(content.notes))

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from skpml.cleaning.collecting import Content, untagged_note
 from skpml.cleaning.columns import TABLE_SUFFIXES, read_columns, refuse_given
 from skpml.cleaning.dialect import Dialect
 from skpml.cleaning.embeddings import read_embeddings_of
 from skpml.cleaning.labelled_table import LabelledTable
 from skpml.cleaning.records import Progress
-from skpml.cleaning.roles import ColumnChoice, Roles
+from skpml.cleaning.roles import TAG_SEPARATOR, ColumnChoice, Roles
 from skpml.cleaning.text_features import FewWordsError, fit_text_features, text_column
 from skpml.datasets.errors import DatasetFormatError
 from skpml.datasets.files import READERS, read_dataset
-from skpml.datasets.validation import default_feature_names
+from skpml.datasets.validation import default_feature_names, listed
 from skpml.io import FeatureKind
 
 OTHER_SUFFIXES = tuple(suffix for suffix in READERS if suffix not in TABLE_SUFFIXES)
@@ -32,7 +34,7 @@ def read_table(
     id: str | None = None,
     features: Sequence[str] | None = None,
     embeddings: str | Path | None = None,
-    separator: str = ";",
+    separator: str | None = None,
     ignore: Sequence[str] = (),
     encoding: str | None = None,
     delimiter: str | None = None,
@@ -54,8 +56,8 @@ def read_table(
         A table (``.csv``, ``.tsv``, ``.txt`` or ``.parquet``) or any other file that
         `skpml.datasets.read_dataset` reads.
     tags : str, optional
-        The column that lists the labels of a row, as in ``lake;sea``. By default the columns that
-        `skpml.datasets.read_csv` finds, else a column ``tags``.
+        The column that lists the labels of a row, as in ``lake;sea``. By default a column ``tags``, in small letters
+        or not, else the candidates that `skpml.datasets.read_csv` finds; never what is called truth.
     labels : sequence of str, optional
         The columns that hold 0 and 1, one a label; for ARFF the attributes that are labels.
     text, image : str, optional
@@ -63,11 +65,12 @@ def read_table(
     id : str, optional
         A column that names the rows.
     features : sequence of str, optional
-        Columns of numbers to learn from.
+        Columns of numbers to learn from. An empty list says that nothing will be learnt: only labels and what else is
+        named are read, as to apply decisions.
     embeddings : path-like, optional
         An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table.
-    separator : str, default=";"
-        What stands between tags.
+    separator : str, optional
+        What stands between tags; by default ``";"``, and a file that seems to have another one is refused.
     ignore : sequence of str, default=()
         Columns to pass over.
     encoding, delimiter, quote, decimal : str, optional
@@ -152,7 +155,8 @@ def _names(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
 
 
 def _refuse_unused(suffix: str, choice: ColumnChoice, written: dict[str, str | None]) -> None:
-    given = {name: getattr(choice, name) for name in ("tags", "text", "image", "id", "features")}
+    given = {name: getattr(choice, name) for name in ("tags", "text", "image", "id")}
+    given["features"] = choice.features or None
     if suffix != ".arff":
         given |= {"labels": choice.labels, "ignore": choice.ignore or None}
     refuse_given(suffix, {**given, **written})
@@ -174,6 +178,8 @@ def _from_dataset(
     X, names = dataset.X, dataset.feature_names
     if embeddings is not None:
         X, names = read_embeddings_of(path, embeddings, n_rows), None
+    elif choice.features == ():
+        X, names = np.empty((n_rows, 0)), ()
     if X is None:
         raise DatasetFormatError(
             path, "has labels only: pass a file of embeddings (embeddings=…) to learn from"
@@ -183,7 +189,7 @@ def _from_dataset(
         X=X,
         candidates=dataset.candidates,
         label_names=dataset.label_names,
-        feature_names=names or default_feature_names(X.shape[1]),
+        feature_names=default_feature_names(X.shape[1]) if names is None else names,
         feature_kind="columns" if embeddings is None else "embeddings",
         ids=_row_numbers(n_rows),
         dataset=dataset,
@@ -201,7 +207,7 @@ def _assembled(
     content: Content,
     *,
     embeddings: str | Path | None,
-    separator: str,
+    separator: str | None,
     dialect: Dialect | None,
     text_components: int,
     random_state: int,
@@ -215,8 +221,9 @@ def _assembled(
         kind, X = "embeddings", read_embeddings_of(path, embeddings, n_rows)
     elif roles.features:
         kind, X = "columns", content.numbers
+    elif roles.text is None:
+        kind, X = "columns", np.empty((n_rows, 0))
     else:
-        assert roles.text is not None
         assert content.texts is not None
         if progress is not None:
             progress(0, None, "turning texts into features")
@@ -235,12 +242,21 @@ def _assembled(
         texts=content.texts,
         images=content.images,
         text_name=roles.text,
+        id_name=roles.id,
         labels=roles.labels,
-        separator=separator,
+        separator=TAG_SEPARATOR if separator is None else separator,
         dialect=dialect,
         text_transformer=transformer,
-        notes=(*untagged_note(content.candidates), *content.notes),
+        unused=roles.unused,
+        notes=(*_passed_over(roles), *untagged_note(content.candidates), *content.notes),
     )
+
+
+def _passed_over(roles: Roles) -> list[str]:
+    if not roles.other_labels:
+        return []
+    names = listed([repr(name) for name in roles.other_labels])
+    return [f"what by its name holds other labels is passed over: {names}"]
 
 
 def _numbered(kind: str, count: int) -> tuple[str, ...]:

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from skpml import __version__
 from skpml.cli.base import Command, Group
+from skpml.cli.clean_outputs import (
+    check_packages,
+    check_tasks,
+    page,
+    save_classifier,
+    write_listing,
+    write_tasks,
+)
+from skpml.cli.clean_reading import (
+    check_rows,
+    read_for_cleaning,
+    read_for_decisions,
+    table_options,
+    tell_table,
+)
+from skpml.cli.clean_settings import Settings, said_by_hand, settings_option, settings_text, settled
 from skpml.cli.console import progress_bar, say, tell_dialect
-from skpml.cli.outputs import check_outputs, force_option, whole, write_table
-from skpml.cli.reading import DIALECT_OPTIONS, delimiter_of
+from skpml.cli.outputs import check_outputs, force_option, whole
+from skpml.cli.wording import counted
 from skpml.registry import get_method
 
-_COLUMNS = ("tags", "labels", "text", "image", "id", "features", "embeddings", "separator", "ignore",
-            "encoding", "delimiter", "quote", "decimal")  # fmt: skip
+if TYPE_CHECKING:
+    from skpml.cleaning import Audit, LabelledTable
 
-_READING = (
-    click.option("--tags", metavar="COLUMN", help='Column that lists the tags, as in "lake;sea".  [default: tags]'),
-    click.option("--label", "labels", metavar="COLUMN", multiple=True, help="A 0/1 column of one label; repeat it."),
-    click.option("--text", metavar="COLUMN", help="Column of texts: shown, and learnt from without --feature."),
-    click.option("--image", metavar="COLUMN", help="Column of paths of images, to be shown."),
-    click.option("--id", metavar="COLUMN", help="Column that names the rows.  [default: their numbers]"),
-    click.option("--feature", "features", metavar="COLUMN", multiple=True,
-                 help="A numeric column to learn from; repeat it.  [default: all that are nothing else]"),
-    click.option("--embeddings", metavar="FILE", help="An .npy or .npz file with a row of numbers for each row."),
-    click.option("--separator", metavar="TEXT", help='What stands between tags.  [default: ";"]'),
-    click.option("--ignore", metavar="COLUMN", multiple=True, help="A column to pass over; repeat it."),
-    *DIALECT_OPTIONS,
-)  # fmt: skip
-
-
-def _reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_READING):
-        command = option(command)
-    return command
+_DROP_BELOW, _KEEP_ABOVE = 0.25, 0.75
 
 
 class _CleanGroup(Group):
@@ -56,10 +54,10 @@ def clean() -> None:
 
     \b
     Examples:
-      skpml clean photos.csv -o cleaned.csv --report review.html
-      skpml clean photos.csv --tags tags --id file --image file -o cleaned.csv --report review.html
-      skpml clean news.csv --text headline -o cleaned.csv --model news.skpml
-      skpml clean apply photos.csv decisions.csv -o cleaned.csv
+      skpml clean photos.csv --id file --image file -o sure.csv --report review.html
+      skpml clean apply photos.csv photos_decisions.csv --settings sure.csv.json -o cleaned.csv
+      skpml clean photos.csv --settings sure.csv.json --budget 200 -o other.csv --report other.html
+      skpml clean news.csv --text headline -o sure_news.csv --model news.skpml
 
     'skpml clean run --help' tells all options; 'run' itself may be left out.
     """
@@ -80,18 +78,23 @@ def clean() -> None:
               help="Also write tasks with predictions for Label Studio.")  # fmt: skip
 @click.option("--method", metavar="NAME", default="candidate-likelihood", show_default=True,
               help="'skpml methods' lists them all.")  # fmt: skip
-@click.option("--drop-below", type=click.FloatRange(0, 1), default=0.25, show_default=True,
-              help="Drop tags that are true with less probability.")  # fmt: skip
-@click.option("--keep-above", type=click.FloatRange(0, 1), default=0.75, show_default=True,
-              help="Keep tags that are true with more; a person decides on what lies between.")  # fmt: skip
+@click.option("--drop-below", type=click.FloatRange(0, 1),
+              help="Drop tags that are true with less probability; above --keep-above, that goes up too.  "
+                   f"[default: {_DROP_BELOW}]")  # fmt: skip
+@click.option("--keep-above", type=click.FloatRange(0, 1),
+              help="Keep tags that are true with more; a person decides on what lies between.  "
+                   f"[default: {_KEEP_ABOVE}]")  # fmt: skip
 @click.option("--budget", type=click.IntRange(min=0), metavar="N",
               help="Ask about the N most useful tags instead, and decide on all others.")  # fmt: skip
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
               help="Each part of the rows is judged by a model of the others.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
               help="For all that is drawn at random.")  # fmt: skip
+@settings_option(
+    "Settings of an earlier run, CLEANED.json: used for all options but outputs that are not given."
+)
 @force_option
-@_reading_options
+@table_options
 def run(
     *,
     source: Path,
@@ -101,51 +104,64 @@ def run(
     model: Path | None,
     label_studio: Path | None,
     method: str,
-    drop_below: float,
-    keep_above: float,
+    drop_below: float | None,
+    keep_above: float | None,
     budget: int | None,
     folds: int,
     seed: int,
+    settings: Settings | None,
     force: bool,
     **reading: Any,
 ) -> None:
     """Find wrong tags in DATA and write it without those that are surely wrong.
 
     Tags of which a person should decide stay in CLEANED; decide on the page, export the decisions, and
-    'skpml clean apply' takes them out. The settings are written beside CLEANED, as CLEANED.json.
+    'skpml clean apply' takes them out. The settings are written beside CLEANED, as CLEANED.json; --settings repeats
+    the run. With --text, numeric columns are learnt from only if --feature names them, and the texts then are not.
     """
     from skpml.cleaning import audit, write_cleaned
+    from skpml.cleaning.cleaned_files import check_suffix
 
     _check_method(method)
+    reading = settled(reading)
+    chosen = {
+        "method": method,
+        **_rule(drop_below, keep_above, budget),
+        "n_folds": folds,
+        "random_state": seed,
+    }
     record = target.with_name(target.name + ".json")
-    named = [target, record, report, listing, model, label_studio]
-    outputs = [path for path in named if path is not None]
+    outputs = [path for path in (target, record, report, listing, model, label_studio) if path is not None]
     if label_studio is not None:
         outputs.append(label_studio.with_suffix(".xml"))
-    check_outputs(*outputs, force=force)
-    chosen = {"method": method, "drop_below": drop_below, "keep_above": keep_above, "budget": budget, "n_folds": folds,
-              "random_state": seed}  # fmt: skip
-    with progress_bar(f"reading {source}") as update:
-        table = _read(source, reading, update, seed)
-        for note in table.notes:
-            say(note)
-        found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **chosen)  # type: ignore[arg-type]
+    inputs = [source, reading["embeddings"], None if settings is None else settings.path]
+    check_outputs(*outputs, force=force, inputs=inputs)
+    check_suffix(source, target)
+    check_packages(report=report, model=model)
+    with progress_bar(f"reading {source}") as update, _without_developers_warnings():
+        table = read_for_cleaning(source, reading, update, seed)
+        check_rows(table, folds)
+        check_tasks(table, label_studio)
+        if settings is not None and settings.are_of_another(source):
+            say(f"Note: {source} is not the file that {settings.path} is of, or has changed since.")
+        tell_table(table, reading["embeddings"])
+        found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **chosen)
         update(0, None, "writing")
-        drop = found.actions == "drop"
         beside = [path for path in outputs if path != target]
         with whole(*beside) as temporary:
             place = dict(zip(beside, temporary, strict=True))
-            place[record].write_text(_settings(source, chosen, reading), encoding="utf-8")
             if report is not None:
-                place[report].write_text(_page(table, found, chosen), encoding="utf-8")
+                place[report].write_text(page(table, found, chosen), encoding="utf-8")
             if listing is not None:
-                _write_listing(place[listing], table, found)
+                write_listing(place[listing], table, found)
             if model is not None:
-                _save_model(place[model], table, found, update)
+                save_classifier(place[model], table, found, update)
             if label_studio is not None:
-                _write_tasks(place, label_studio, table, found)
-            # Whole by itself, and last: the others appear with it or not at all.
-            write_cleaned(source, table, drop, target, overwrite=force)
+                write_tasks(place, label_studio, table, found)
+            # Whole by itself, and after all others: they appear with it or not at all. The settings tell its content.
+            write_cleaned(source, table, found.actions == "drop", target, overwrite=force)
+            text = settings_text(source, target, chosen, reading, record.parent)
+            place[record].write_text(text, encoding="utf-8")
     _tell(table, found, outputs)
     if report is not None:
         _tell_what_is_shown(found, report, target)
@@ -156,26 +172,39 @@ def run(
 @click.argument("decided", metavar="DECISIONS", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "target", metavar="CLEANED", required=True, type=click.Path(path_type=Path),
               help="The same file without the tags that were dropped.")  # fmt: skip
-@click.option("--settings", metavar="FILE.json", type=click.Path(path_type=Path, exists=True),
-              help="How DATA is read, as 'skpml clean' has written it beside its output.")  # fmt: skip
+@settings_option(
+    "How DATA is read, as 'skpml clean' has written it beside its output; DATA must be unchanged."
+)
 @force_option
-@_reading_options
+@table_options
 def apply(
-    *, source: Path, decided: Path, target: Path, settings: Path | None, force: bool, **reading: Any
+    *, source: Path, decided: Path, target: Path, settings: Settings | None, force: bool, **reading: Any
 ) -> None:
-    """Take the tags out of DATA that DECISIONS, exported from the review page, says to drop."""
-    from skpml.cleaning import read_decisions, write_cleaned
+    """Take the tags out of DATA that DECISIONS, exported from the review page, says to drop.
 
-    check_outputs(target, force=force)
-    if settings is not None:
-        reading = {**_known_reading(settings), **_given(reading)}
+    Only tags and names of rows are read, so options about other columns may be left out. Give --id as it was given to
+    'skpml clean', or --settings.
+    """
+    from skpml.cleaning import read_decisions, write_cleaned
+    from skpml.cleaning.cleaned_files import check_suffix
+
+    check_outputs(target, force=force, inputs=[source, decided, None if settings is None else settings.path])
+    check_suffix(source, target)
     with progress_bar(f"reading {source}") as update:
-        table = _read(source, reading, update, 0)
+        if settings is not None and settings.are_of_another(source):
+            raise click.ClickException(
+                f"{source} is not the file that {settings.path} is of, or has changed since: decisions go by the numbers "
+                "of rows and might go astray; give the file as it was"
+            )
+        table = read_for_decisions(source, settled(reading), update)
         decisions = read_decisions(decided, table)
-        write_cleaned(source, table, decisions.drop_mask(table), target, overwrite=force)
-    dropped = int(np.count_nonzero(~decisions.keep))
-    tell_dialect(source, table.dialect)
-    say(f"{len(decisions):,} decisions: {dropped:,} tags dropped, {len(decisions) - dropped:,} kept.")
+        tell_dialect(source, table.dialect)
+        drop = decisions.drop_mask(table)
+        write_cleaned(source, table, drop, target, overwrite=force)
+    dropped = int(np.count_nonzero(drop))
+    kept = len(decisions) - dropped
+    say(f"{counted(len(decisions), 'decision')}: {counted(dropped, 'tag')} dropped, {kept:,} kept.")
+    _tell_lost(table, (table.candidates > 0) & ~drop)
     say(f"Wrote {target}.")
 
 
@@ -186,94 +215,37 @@ def _check_method(name: str) -> None:
         raise click.UsageError(f"--method: {error}") from error
 
 
-def _read(source: Path, reading: dict[str, Any], update: Callable[..., None], seed: int) -> Any:
-    from skpml.cleaning import read_table
-
-    given: dict[str, Any] = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in _given(reading).items()
-    }
-    if "delimiter" in given:
-        given["delimiter"] = delimiter_of(given["delimiter"])
-    return read_table(source, random_state=seed, progress=update, **given)
-
-
-def _given(reading: dict[str, Any]) -> dict[str, Any]:
-    """The options of reading that were given; an empty text is a value too."""
-    return {name: value for name, value in reading.items() if value not in (None, ())}
-
-
-def _settings(source: Path, chosen: dict[str, Any], reading: dict[str, Any]) -> str:
-    content = {"skpml": __version__, "data": source.name, "audit": chosen, "reading": _given(reading)}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-def _known_reading(path: Path) -> dict[str, Any]:
-    try:
-        reading = json.loads(path.read_text(encoding="utf-8"))["reading"]
-        known = {name: tuple(value) if isinstance(value, list) else value for name, value in reading.items()}
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise click.ClickException(
-            f"{path} is not a file of settings; give the .json that 'skpml clean' wrote beside its output"
-        ) from error
-    if strange := sorted(set(known) - set(_COLUMNS)):
-        raise click.ClickException(f"{path}: reading has no setting {strange[0]!r}")
-    return known
+def _rule(drop_below: float | None, keep_above: float | None, budget: int | None) -> dict[str, Any]:
+    """What decides about tags: a budget, or two thresholds, of which one that is said moves the other along."""
+    values = settled({"drop_below": drop_below, "keep_above": keep_above, "budget": budget})
+    thresholds = {name: values[name] for name in ("drop_below", "keep_above") if values[name] is not None}
+    if values["budget"] is not None:
+        if thresholds:
+            option = f"--{next(iter(thresholds)).replace('_', '-')}"
+            raise click.UsageError(
+                f"--budget and {option} exclude each other: a budget asks about so many tags, whatever their probability"
+            )
+        return {"budget": values["budget"]}
+    low, high = thresholds.get("drop_below", _DROP_BELOW), thresholds.get("keep_above", _KEEP_ABOVE)
+    if low > high:
+        said = said_by_hand().intersection(thresholds)
+        if len(said) != 1:
+            raise click.UsageError(f"--drop-below must not be above --keep-above, got {low:g} and {high:g}")
+        low = high = thresholds[said.pop()]
+    return {"drop_below": low, "keep_above": high}
 
 
-def _page(table: Any, found: Any, chosen: dict[str, Any]) -> str:
-    from skpml.cleaning.page import render_review
-    from skpml.cleaning.payload import review_payload
+@contextmanager
+def _without_developers_warnings() -> Iterator[None]:
+    """Keep away advice about parameters of methods, which this command does not take."""
+    from sklearn.exceptions import ConvergenceWarning
 
-    settings = [("method", get_method(chosen["method"]).title), ("folds", str(chosen["n_folds"]))]
-    if chosen["budget"] is None:
-        settings += [("drop below", f"{chosen['drop_below']:g}"), ("keep above", f"{chosen['keep_above']:g}")]
-    else:
-        settings += [("budget", str(chosen["budget"]))]
-    if table.dialect is not None:
-        settings.append(("file", str(table.dialect)))
-    return render_review(review_payload(table, found, settings=[*settings, ("scikit-pml", __version__)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
-def _write_listing(path: Path, table: Any, found: Any) -> None:
-    header = ["rank", "id", "row", "label", "confidence", "action", "reason"]
-    write_table(
-        path,
-        header,
-        (
-            [rank, table.ids[doubt.row], doubt.row, table.label_names[doubt.label], f"{doubt.confidence:.4f}",
-             doubt.action, str(doubt.reason)]
-            for rank, doubt in enumerate(found.doubts, start=1)
-        ),
-    )  # fmt: skip
-
-
-def _save_model(path: Path, table: Any, found: Any, update: Callable[..., None]) -> None:
-    """A classifier of the cleaned tags; it takes what the table gives: columns, or texts."""
-    from sklearn.pipeline import Pipeline
-
-    from skpml.io import save_model
-
-    update(0, None, "training on the cleaned tags")
-    model = found.classifier(table.X)
-    names = table.feature_names if table.feature_kind == "columns" else None
-    if table.text_transformer is not None:
-        names = [table.text_name]
-        model = Pipeline([("text", table.text_transformer), ("model", model)])
-    save_model(
-        model, path, label_names=table.label_names, feature_names=names, feature_kind=table.feature_kind
-    )
-
-
-def _write_tasks(place: dict[Path, Path], target: Path, table: Any, found: Any) -> None:
-    from skpml.cleaning import write_label_studio
-
-    write_label_studio(
-        table, found.confidences, found.cleaned() > 0, place[target], config=place[target.with_suffix(".xml")],
-        overwrite=True,
-    )  # fmt: skip
-
-
-def _tell_what_is_shown(found: Any, report: Path, target: Path) -> None:
+def _tell_what_is_shown(found: Audit, report: Path, target: Path) -> None:
     from skpml.cleaning.payload import doubts_to_show
 
     n_shown = len(doubts_to_show(found))
@@ -284,14 +256,23 @@ def _tell_what_is_shown(found: Any, report: Path, target: Path) -> None:
         )
 
 
-def _tell(table: Any, found: Any, outputs: list[Path]) -> None:
+def _tell(table: LabelledTable, found: Audit, outputs: list[Path]) -> None:
     estimate, low, high = found.wrong.total
     asked = sum(doubt.action == "ask" for doubt in found.doubts)
     dropped = int(np.count_nonzero(found.actions == "drop"))
+    n_rows, n_labels = table.candidates.shape
     n_tags = int(table.candidates.sum())
-    tell_dialect(table.path, table.dialect)
-    say(f"{len(table.candidates):,} rows, {len(table.label_names):,} labels, {n_tags:,} tags.")
-    say(f"About {estimate:,.0f} tags are wrong (between {low:,.0f} and {high:,.0f}).")
-    say(f"Dropped {dropped:,}; {asked:,} are for a person to decide and stay for now.")
+    say(f"{counted(n_rows, 'row')}, {counted(n_labels, 'label')}, {counted(n_tags, 'tag')}.")
+    are = "is" if round(estimate) == 1 else "are"
+    say(f"About {counted(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f}).")
+    are, stay = ("is", "stays") if asked == 1 else ("are", "stay")
+    say(f"Dropped {dropped:,}; {asked:,} {are} for a person to decide and {stay} for now.")
+    _tell_lost(table, found.cleaned() > 0)
     for path in outputs:
         say(f"Wrote {path}.")
+
+
+def _tell_lost(table: LabelledTable, left: Any) -> None:
+    lost = int(np.count_nonzero(table.candidates.any(axis=1) & ~left.any(axis=1)))
+    if lost:
+        say(f"{counted(lost, 'row')} {'has' if lost == 1 else 'have'} lost all tags.")

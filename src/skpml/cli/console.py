@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from skpml.cli.wording import in_options
 
 if TYPE_CHECKING:
     from skpml.cleaning import Dialect
@@ -32,7 +34,12 @@ def notes() -> Console:
 
 def say(message: str) -> None:
     """One line of result, never wrapped or coloured by what happens to stand in it."""
-    results().print(Text(message), soft_wrap=True)
+    results().print(Text(_printable(message)), soft_wrap=True)
+
+
+def _printable(message: str) -> str:
+    """A message without the bytes of a file name that are no text: a terminal cannot be given them."""
+    return message.encode("utf-8", "replace").decode()
 
 
 def tell_dialect(path: Path, dialect: Dialect | None) -> None:
@@ -41,6 +48,12 @@ def tell_dialect(path: Path, dialect: Dialect | None) -> None:
 
     if dialect not in (None, Dialect()):
         say(f"Read {path} as {dialect}.")
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say what the library has remarked about a file, a line each."""
+    for note in notes:
+        say(f"Note: {in_options(note)}.")
 
 
 def show_table(table: Table) -> None:
@@ -57,12 +70,12 @@ def show_table(table: Table) -> None:
 
 def show_error(message: str) -> None:
     """One red line on stderr."""
-    notes().print(Text(f"error: {message}", style="bold red"), soft_wrap=True)
+    notes().print(Text(_printable(f"error: {message}"), style="bold red"), soft_wrap=True)
 
 
 def show_warning(message: str) -> None:
     """One yellow line on stderr."""
-    notes().print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+    notes().print(Text(_printable(f"warning: {message}"), style="yellow"), soft_wrap=True)
 
 
 @contextmanager

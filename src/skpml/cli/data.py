@@ -11,6 +11,7 @@ from skpml.cli.base import Group
 from skpml.cli.console import progress_bar, say, show_table
 from skpml.cli.outputs import check_outputs, force_option
 from skpml.cli.reading import Reading, read, reading_options
+from skpml.cli.wording import counted
 
 if TYPE_CHECKING:
     from skpml.datasets import PartialDataset
@@ -143,7 +144,7 @@ def import_command(*, source: str, target: Path, style: str | None, force: bool,
     from skpml.datasets import write_dataset
     from skpml.datasets.files import WRITERS
 
-    check_outputs(target, force=force)
+    check_outputs(target, force=force, inputs=[source, reading.xml])
     suffix = target.suffix.lower()
     if suffix not in WRITERS:
         raise click.UsageError(f"{target}: a suffix among {', '.join(WRITERS)} says how to write it")
@@ -154,7 +155,7 @@ def import_command(*, source: str, target: Path, style: str | None, force: bool,
         update(0, None, f"writing {target}")
         write_dataset(dataset, target, overwrite=force, **({} if style is None else {"style": style}))
     n_rows, n_labels = dataset.candidates.shape
-    say(f"Wrote {target}: {n_rows:,} rows, {n_labels:,} labels.")
+    say(f"Wrote {target}: {counted(n_rows, 'row')}, {counted(n_labels, 'label')}.")
 
 
 @data.command()

@@ -14,6 +14,7 @@ from skpml.cli.base import Command
 from skpml.cli.console import progress_bar, say, show_table
 from skpml.cli.features import read_labelled_rows_for
 from skpml.cli.reading import Reading, row_reading_options
+from skpml.cli.wording import counted
 
 
 @click.command(cls=Command)
@@ -57,7 +58,9 @@ def evaluate(*, model_file: Path, source: str, convention: str, as_json: bool, r
     if as_json:
         _print_json(found, convention, info.model, truth.shape[0])
     else:
-        _print_table(found, f"{info.model} on {truth.shape[0]:,} rows of {source} ({convention} convention)")
+        _print_table(
+            found, f"{info.model} on {counted(truth.shape[0], 'row')} of {source} ({convention} convention)"
+        )
 
 
 def _in_model_order(source: str, truth: Any, names: tuple[str, ...], wanted: tuple[str, ...]) -> Any:

@@ -14,6 +14,7 @@ from skpml.cli.base import Command
 from skpml.cli.console import progress_bar, say
 from skpml.cli.outputs import check_outputs, force_option, whole, write_table
 from skpml.cli.reading import Reading, key_and_value, read, reading_options
+from skpml.cli.wording import counted
 from skpml.registry import get_method, list_methods
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def fit(
       skpml fit digits -o other.skpml --method pml-plr -P ratio=0.9
     """
     outputs = [target] if confidences is None else [target, confidences]
-    check_outputs(*outputs, force=force)
+    check_outputs(*outputs, force=force, inputs=[source, reading.xml])
     model = _model(method, parameters, others, seed, allow_empty_labels)
     if confidences is not None and not get_method(method).confidences:
         able = ", ".join(list_methods(confidences=True))
@@ -231,9 +232,10 @@ def _write(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
 
 def _outcome(method: str, model: Any, dataset: PartialDataset) -> str:
     n_rows, n_labels = dataset.candidates.shape
-    learnt = f"Learnt from {n_rows:,} rows, {dataset.X.shape[1]:,} features, {n_labels:,} labels"
+    sizes = zip((n_rows, dataset.X.shape[1], n_labels), ("row", "feature", "label"), strict=True)
+    learnt = f"Learnt from {', '.join(counted(*size) for size in sizes)}"
     title = get_method(method).title
     if not hasattr(model, "n_iter_"):
         return f"{learnt}: {title}."
     how = "converged" if model.converged_ else "stopped"
-    return f"{learnt}: {title} {how} after {model.n_iter_} iterations."
+    return f"{learnt}: {title} {how} after {counted(model.n_iter_, 'iteration')}."

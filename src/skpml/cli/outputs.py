@@ -13,17 +13,29 @@ import click
 force_option = click.option("--force", is_flag=True, help="Replace output files that exist.")
 
 
-def check_outputs(*paths: Path, force: bool) -> None:
-    """Refuse, before any work, what could not be written after it."""
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise click.UsageError(f"{paths[-1]} is named as two outputs")
+def check_outputs(*paths: Path, force: bool, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuse, before any work, what could not be written after it, and what would replace an input, by any name."""
+    for place, path in enumerate(paths):
+        if any(_is_same(path, other) for other in paths[:place]):
+            raise click.UsageError(f"{path} is named as two outputs")
     for path in paths:
+        if any(_is_same(path, Path(source)) for source in inputs if source is not None):
+            raise click.ClickException(
+                f"{path} is read by this command, so it cannot be written too; name another file"
+            )
         if path.is_dir():
             raise click.ClickException(f"{path} is a folder; name a file to write")
         if not path.parent.is_dir():
             raise click.ClickException(f"{path} cannot be written: there is no folder {path.parent}")
         if path.exists() and not force:
             raise click.ClickException(f"{path} exists already; --force replaces it")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    if path.resolve() == other.resolve():
+        return True
+    # Hard links, and file systems that do not care for case.
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import click
 import numpy as np
 
 from skpml.cli.base import Command
-from skpml.cli.console import progress_bar, say, tell_dialect
+from skpml.cli.console import progress_bar, say, tell_dialect, tell_notes
 from skpml.cli.features import read_rows_for
 from skpml.cli.outputs import check_outputs, force_option, whole, write_table
 from skpml.cli.reading import Reading, row_reading_options
+from skpml.cli.wording import counted
 
 
 @click.command(cls=Command)
@@ -48,7 +49,7 @@ def predict(
     """
     from skpml.io import load_model, read_model_info
 
-    check_outputs(target, force=force)
+    check_outputs(target, force=force, inputs=[model_file, source])
     with progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         separator = reading.separator or ";"
@@ -65,9 +66,8 @@ def predict(
         with whole(target) as (temporary,):
             write_table(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
     tell_dialect(Path(source), rows.dialect)
-    for note in rows.notes:
-        say(note)
-    say(f"Wrote {target}: {rows.X.shape[0]:,} rows.")
+    tell_notes(rows.notes)
+    say(f"Wrote {target}: {counted(rows.X.shape[0], 'row')}.")
 
 
 def _lines(

@@ -16,13 +16,22 @@ _TRANSLATIONS = tuple(
             r'pass tags="COLUMN" for a column of tags such as "a;b", or labels=\[…\] for columns of 0 and 1',
             'pass --tags COLUMN for a column of tags such as "a;b", or --label COLUMN once for each column of 0 and 1',
         ),
-        (r"leave out (id|encoding)=…", r"leave out --\1"),
+        (r"\b(id|encoding)=…", r"--\1"),
+        (r"^tags and labels exclude", "--tags and --label exclude"),
+        (r"^features and embeddings exclude", "--feature and --embeddings exclude"),
+        (r"^delimiter and decimal cannot", "--delimiter and --decimal cannot"),
+        (r"^(delimiter|quote|decimal|separator) must", r"--\1 must"),
+        (r"^(label|feature)s does not apply to", r"--\1 does not apply to"),
+        (
+            r"^(tags|text|image|id|ignore|encoding|delimiter|quote|decimal) does not apply to",
+            r"--\1 does not apply to",
+        ),
         (r"pass delimiter=…", "pass --delimiter CHAR"),
         (r"pass (decimal|quote)=('.*?')", r"pass --\1 \2"),
         (r'pass encoding="(.*?)" or "(.*?)"', r"pass --encoding \1 or \2"),
         (r"\b(embeddings|text|separator)=…", r"--\1"),
         (r"\bfeatures=\[…\]", "--feature"),
-        (r"pass ignore=\['(.*?)'\]", r"pass --ignore '\1'"),
+        (r"\bignore=\['(.*?)'\]", r"--ignore '\1'"),
         (r'pass truth="(.*?)"', r"pass --true-tags '\1'"),
         (r"pass separator='(.*?)'", r"pass --separator '\1'"),
         (r'pass its encoding, as in encoding="latin-1"', "pass its encoding, as in --encoding latin-1"),
@@ -49,6 +58,16 @@ def one_sentence(error: BaseException) -> str:
         message = str(error)
     message = " ".join(message.split()) or type(error).__name__
     # A suite says in its own file what the other commands take as options.
-    for pattern, words in () if getattr(error, "about_a_suite", False) else _TRANSLATIONS:
+    return message if getattr(error, "about_a_suite", False) else in_options(message)
+
+
+def in_options(message: str) -> str:
+    """What the library says of its arguments, said of the options that stand for them."""
+    for pattern, words in _TRANSLATIONS:
         message = pattern.sub(words, message)
     return message
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, as in "1 tag" and "1,529 tags"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
