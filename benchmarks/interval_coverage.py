@@ -28,7 +28,8 @@ RUNS = (
 
 def main() -> None:
     lines = [
-        "| rows | false tags | rate | runs | planted, mean | estimated, mean | total in its interval | labels in theirs |",
+        "| rows | false tags | rate | runs | planted, mean | estimated, mean | total in its interval "
+        "| labels in theirs |",
         "|---" * 8 + "|",
     ]
     held = 0

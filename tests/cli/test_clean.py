@@ -284,3 +284,13 @@ class TestRefusals:
         assert "pass --quote ''" in refused(*options, "--quote", '"')
         # With the advice taken the file is read, and two rows are too few to cut into folds.
         assert "quote" not in refused(*options, "--quote", "")
+
+
+def test_what_the_rows_do_not_tell_is_not_dropped(run: Run) -> None:
+    rng = np.random.default_rng(0)
+    tags = ["sea" if y else "lake" for y in rng.random(200) < 0.5]
+    lines = [f"{x:.4f},{tag}" for x, tag in zip(rng.normal(size=200), tags, strict=True)]
+    Path("coins.csv").write_text("\n".join(["number,tags", *lines]) + "\n", encoding="utf-8")
+    result = run("clean", "coins.csv", "-o", "cleaned.csv", "--method", "ridge")
+    assert "Dropped 0;" in result.stdout
+    assert Path("cleaned.csv").read_bytes() == Path("coins.csv").read_bytes()

@@ -59,7 +59,7 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
     ...     read_table(Path(folder, "digits", "digits.csv"), id="file", image="file")
     <LabelledTable 'digits.csv': 500 rows, 64 features (columns), 14 labels>
     >>> int((digits.candidates != digits.truth).sum())
-    182
+    165
     """
     digits = _tagged_digits()
     files = [f"images/{row:03d}.png" for row in range(_N_ROWS)]

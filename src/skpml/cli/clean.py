@@ -162,7 +162,7 @@ def run(
             write_cleaned(source, table, found.actions == "drop", target, overwrite=force)
             text = settings_text(source, target, chosen, reading, record.parent)
             place[record].write_text(text, encoding="utf-8")
-    _tell(table, found, outputs)
+    _tell(table, found, outputs, drop_below=chosen.get("drop_below", 0.0))
     if report is not None:
         _tell_what_is_shown(found, report, target)
 
@@ -256,7 +256,7 @@ def _tell_what_is_shown(found: Audit, report: Path, target: Path) -> None:
         )
 
 
-def _tell(table: LabelledTable, found: Audit, outputs: list[Path]) -> None:
+def _tell(table: LabelledTable, found: Audit, outputs: list[Path], *, drop_below: float) -> None:
     estimate, low, high = found.wrong.total
     asked = sum(doubt.action == "ask" for doubt in found.doubts)
     dropped = int(np.count_nonzero(found.actions == "drop"))
@@ -267,6 +267,12 @@ def _tell(table: LabelledTable, found: Audit, outputs: list[Path]) -> None:
     say(f"About {counted(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f}).")
     are, stay = ("is", "stays") if asked == 1 else ("are", "stay")
     say(f"Dropped {dropped:,}; {asked:,} {are} for a person to decide and {stay} for now.")
+    withheld = sum(doubt.action == "ask" and doubt.confidence < drop_below for doubt in found.doubts)
+    if withheld:
+        looks = "looks" if withheld == 1 else "look"
+        say(
+            f"Of these, {withheld:,} {looks} wrong, but the rows tell too little to drop such tags without a person."
+        )
     _tell_lost(table, found.cleaned() > 0)
     for path in outputs:
         say(f"Wrote {path}.")
