@@ -99,7 +99,7 @@ def news(run: Run, folder: Path) -> Path:
     """A model of texts whose words tell their tags."""
     rng = np.random.default_rng(0)
     rows = []
-    for number in range(90):
+    for number in range(240):
         label = LABELS[number % 4]
         words = " ".join(f"{label}word{word}" for word in rng.integers(6, size=5))
         rows.append([f"a{number}", words, f"{label};{LABELS[rng.integers(4)]}"])
