@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from skpml.cleaning import audit
+from skpml.cleaning.cross_fitting import CrossFitted
 from skpml.cleaning.noise_evidence import noise_evidence
 
 
@@ -117,3 +118,27 @@ def test_copies_of_a_row_do_not_tell_its_tags():
     assert wrong > 50
     assert thrice.wrong.total[0] > 0.8 * 3 * wrong
     assert np.sum(thrice.actions == "drop") > 2.4 * np.sum(once.actions == "drop")
+
+
+@pytest.mark.parametrize(("budget", "instead"), [(None, "ask"), (0, "keep")])
+def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget, instead):
+    """Three labels of twenty rows, all doubted; the second may be right, the third is rare."""
+    Y = np.ones((20, 3), dtype=np.uint8)
+    Y[9:, 2] = 0
+    low = np.full(3, 0.01)
+    found = CrossFitted(
+        model=None,
+        probabilities=np.full(Y.shape, 0.01),
+        left_out=0.1 * Y,
+        confidences=0.1 * Y,
+        noise_rate=np.full(3, 0.2),
+        noise_range=(low, np.full(3, 0.3)),
+        most_believed=np.array([0.4, 0.6, 0.4]) * Y,
+        folds=np.arange(20) % 5,
+    )
+    monkeypatch.setattr("skpml.cleaning.audit.cross_fit", lambda *_, **__: found)
+    audited = audit(np.random.default_rng(0).normal(size=(20, 2)), Y, budget=budget)
+    assert set(audited.actions[:, 0]) == {"drop"}
+    assert set(audited.actions[:, 1]) == {instead}
+    assert set(audited.actions[:9, 2]) == {instead}
+    assert (audited.wrong.low[2], audited.wrong.high[2]) == (0, 9)
