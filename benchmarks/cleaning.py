@@ -5,8 +5,8 @@
 
 For each data set the area under the ROC curve of "this candidate is wrong", precision and recall of the candidates that
 the audit would drop by itself, those of the candidates in which cleanlab's multi-label ``find_label_issues`` sees an
-issue (asked label by label), and the number of wrong candidates beside the audit's estimate. Data sets that were done
-before are kept in results/cleaning.csv; results/cleaning.md is the table. Needs the data sets (SKPML_DATA) and cleanlab
+issue (asked label by label), and the number of wrong candidates beside the audit's estimate. Data sets that stand in
+results/cleaning.csv are not done again; results/cleaning.md is the table. Needs the data sets (SKPML_DATA) and cleanlab
 (in the extra ``dev``), which gets the ridge scores as probabilities, cut to [0, 1].
 """
 
@@ -26,6 +26,7 @@ from skpml.datasets import load_dataset
 from skpml.writing import replacing
 
 RESULTS = Path(__file__).parents[1] / "results"
+TABLE = RESULTS / "cleaning.md"
 DATA = ("emotions-4", "scene-3", "yeast-7", "birds-4", "image-3", "arts-7", "mirflickr_subset5000", "digits")
 COLUMNS = {
     "data": "data", "candidates": "candidates", "wrong": "wrong", "estimated": "estimated (interval)", "audit": "audit",
@@ -47,6 +48,7 @@ def main() -> None:
             done[name] = one_data_set(name)
             print(done[name], flush=True)
             write([done[each] for each in DATA if each in done])
+    print(TABLE.read_text(encoding="utf-8"), end="")
 
 
 def one_data_set(name: str) -> dict[str, str]:
@@ -116,7 +118,7 @@ def read() -> dict[str, dict[str, str]]:
 def write(rows: list[dict[str, str]]) -> None:
     lines = [f"| {' | '.join(COLUMNS.values())} |", "|---" * len(COLUMNS) + "|"]
     lines += [f"| {' | '.join(row[name] for name in COLUMNS)} |" for row in rows]
-    with replacing(RESULTS / "cleaning.csv", RESULTS / "cleaning.md", overwrite=True) as (table, page):
+    with replacing(RESULTS / "cleaning.csv", TABLE, overwrite=True) as (table, page):
         with table.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(COLUMNS))
             writer.writeheader()

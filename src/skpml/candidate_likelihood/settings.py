@@ -25,8 +25,8 @@ _PILOT_WEIGHT = 0.1
 # Where linear scores begin to bend, and the exponent at which they end.
 _STRAIGHT, _DEEPEST = 1e-2, 25.0
 _LEAST_RATE, _MOST_RATE = 1e-5, 0.985
-# Labels with fewer candidates say nothing about a rate.
-_ENOUGH_CANDIDATES = 10
+# Labels with fewer candidates say nothing about a rate, and models have hardly seen them.
+ENOUGH_CANDIDATES = 10
 
 
 @dataclass(frozen=True, order=True)
@@ -135,7 +135,7 @@ def clear_negative_rate(chances: Array, Y: Array) -> Array:
     middle = xp.sort(chances, axis=0)[(chances.shape[0] - 1) // 2, :]
     unlike = xp.astype(chances <= middle, Y.dtype)
     rates = xp.sum(unlike * Y, axis=0) / xp.sum(unlike, axis=0)
-    counted = xp.sum(Y, axis=0) >= _ENOUGH_CANDIDATES
+    counted = xp.sum(Y, axis=0) >= ENOUGH_CANDIDATES
     told = rates[counted] if bool(xp.any(counted)) else rates
     return xp.ones_like(rates) * xp.clip(_lower_quartile(told), _LEAST_RATE, _MOST_RATE)
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skpml.candidate_likelihood.settings import ENOUGH_CANDIDATES
 from skpml.cleaning.actions import ASK, DROP, KEEP, benefit, check_thresholds, suggest_actions
 from skpml.cleaning.counting import WrongCounts, count_wrong
-from skpml.cleaning.cross_fitting import FEW_CANDIDATES, MAX_ROWS, Progress, cross_fit, train
+from skpml.cleaning.cross_fitting import MAX_ROWS, CrossFitted, Progress, cross_fit, train
 from skpml.cleaning.partners import find_partners
 from skpml.cleaning.reasons import Reason, find_reasons
 from skpml.labels import encode_labels
@@ -125,7 +126,7 @@ def audit(
     method : str or estimator, default="candidate-likelihood"
         By its name, or an unfitted estimator of this library.
     label_names : sequence of str, optional
-        By default the names that Y brings, or "label 0" and so on.
+        By default the names that Y brings, or "0", "1" and so on.
     n_folds : int, default=5
         Each fold is judged by a model of the others.
     drop_below, keep_above, budget
@@ -163,44 +164,21 @@ def audit(
         random_state=random_state,
         progress=progress,
     )
-    rows, columns = np.nonzero(candidates)
-    believed = found.confidences[rows, columns]
     counts = candidates.sum(axis=0)
-    rare = counts < FEW_CANDIDATES
-    chosen = suggest_actions(believed, drop_below=drop_below, keep_above=keep_above, budget=budget)
-    unsure = (found.most_believed[rows, columns] > 0.5) | rare[columns]
-    chosen[unsure & (chosen == DROP)] = ASK if budget is None else KEEP
+    rare = counts < ENOUGH_CANDIDATES
+    chosen = suggest_actions(
+        found.confidences[candidates > 0], drop_below=drop_below, keep_above=keep_above, budget=budget
+    )
     actions = np.full(candidates.shape, "", dtype="<U4")
-    actions[rows, columns] = chosen
+    actions[candidates > 0] = chosen
+    actions[(actions == DROP) & ((found.most_believed > 0.5) | rare)] = ASK if budget is None else KEEP
     wrong = count_wrong(
         found.confidences, found.probabilities, found.noise_rate, found.noise_range, candidates
-    )
-    order = np.argsort(-benefit(believed), kind="stable")
-    order = order[chosen[order] != KEEP]
-    reasons = find_reasons(
-        X,
-        candidates,
-        rows[order],
-        columns[order],
-        probabilities=found.probabilities,
-        confidences=found.confidences,
-        label_names=names,
-        n_neighbors=n_neighbors,
-        random_state=random_state,
     )
     return Audit(
         confidences=found.confidences,
         actions=actions,
-        doubts=[
-            Doubt(
-                row=int(rows[cell]),
-                label=int(columns[cell]),
-                confidence=float(believed[cell]),
-                action=str(chosen[cell]),
-                reason=reason,
-            )
-            for cell, reason in zip(order.tolist(), reasons, strict=True)
-        ],
+        doubts=_doubts(X, candidates, actions, found, names, n_neighbors, random_state),
         wrong=wrong.open_for(rare, counts),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
@@ -211,14 +189,48 @@ def audit(
     )
 
 
+def _doubts(
+    X: Any,
+    candidates: NDArray[Any],
+    actions: NDArray[np.str_],
+    found: CrossFitted,
+    names: tuple[str, ...],
+    n_neighbors: int,
+    random_state: int,
+) -> list[Doubt]:
+    """The candidates that are not simply kept, the most useful to look at first."""
+    rows, columns = np.nonzero((actions == DROP) | (actions == ASK))
+    order = np.argsort(-benefit(found.confidences[rows, columns]), kind="stable")
+    rows, columns = rows[order], columns[order]
+    reasons = find_reasons(
+        X,
+        candidates,
+        rows,
+        columns,
+        probabilities=found.probabilities,
+        confidences=found.confidences,
+        label_names=names,
+        n_neighbors=n_neighbors,
+        random_state=random_state,
+    )
+    return [
+        Doubt(
+            row=row,
+            label=label,
+            confidence=float(found.confidences[row, label]),
+            action=str(actions[row, label]),
+            reason=reason,
+        )
+        for row, label, reason in zip(rows.tolist(), columns.tolist(), reasons, strict=True)
+    ]
+
+
 def _model(method: Any, n_rows: int, random_state: int) -> Any:
     if not isinstance(method, str):
         return method
-    quiet = {"empty_rows": "ignore", "empty_labels": "ignore"}
-    model = get_method(method)(**quiet)
-    known = model.get_params()
-    if "random_state" in known:
+    model = get_method(method)(empty_rows="ignore", empty_labels="ignore")
+    if "random_state" in model.get_params():
         model.set_params(random_state=random_state)
     if method == "candidate-likelihood":
-        model.set_params(**next((known for limit, known in _LARGE if n_rows > limit), {}))
+        model.set_params(**next((modest for limit, modest in _LARGE if n_rows > limit), {}))
     return model

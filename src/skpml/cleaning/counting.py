@@ -3,7 +3,7 @@
 Two things are uncertain. Confidences are probabilities: given them, the number of wrong tags still scatters. And the
 noise rate, which sets their level, is an estimate: it is moved to both ends of what the candidates allow
 (:mod:`skpml.cleaning.noise_evidence`), and a little beyond, by what it was off in measurements; the level of the
-confidences is found anew under each, and the wrong tags are counted again. So is a share of the estimate added, by which
+confidences is found anew under each, and the wrong tags are counted again. A share of the estimate is added, by which
 confidences were off where the rate was right.
 """
 

@@ -22,7 +22,7 @@ from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.candidate_likelihood.calibration import calibrated, calibration
 from skpml.candidate_likelihood.confidences import level_curve, on_curve
 from skpml.candidate_likelihood.noise_model import posterior
-from skpml.candidate_likelihood.settings import is_auto
+from skpml.candidate_likelihood.settings import ENOUGH_CANDIDATES, is_auto
 from skpml.cleaning.noise_evidence import noise_evidence
 from skpml.held_out import InnerFolds
 
@@ -33,8 +33,6 @@ Progress = Callable[[int, int, str], None]
 _CERTAIN = 1e-6
 # More rows take time and memory, and hardly change a model.
 MAX_ROWS = 40_000
-# Labels with fewer candidates are judged by models that have hardly seen them.
-FEW_CANDIDATES = 10
 # Up to this share of the rows, copies hardly sway a choice of settings.
 _FEW_COPIES = 0.05
 
@@ -158,7 +156,7 @@ def _judged(
         rates = low = high = np.asarray(whole.noise_rate_, dtype=np.float64)
         probabilities = scores
     else:
-        frequent = np.asarray(Y.sum(axis=0) >= FEW_CANDIDATES)
+        frequent = np.asarray(Y.sum(axis=0) >= ENOUGH_CANDIDATES)
         noise = noise_evidence(scores, Y, frequent=frequent, order=order)
         rates, low, high = noise.rate, noise.low, noise.high
         probabilities = calibrated(scores, *calibration(scores, rates, Y))
