@@ -28,10 +28,10 @@ from sklearn.model_selection import KFold
 
 from candidate_likelihood import HINDSIGHT, QUIET, in_hindsight
 from skpml import PMLMA, CandidateLikelihood
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.published import published_results
-from skpml.writing import replacing
 
 RESULTS = Path(__file__).parents[1] / "results"
 OUTPUT = RESULTS / "auto_weights.csv"

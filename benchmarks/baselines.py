@@ -28,11 +28,11 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from skpml import get_method, list_methods
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import evaluate
 from skpml.published import published_results
 from skpml.reference import CandidateRidge
-from skpml.writing import replacing
 
 OUTPUT = Path(__file__).parents[1] / "results" / "baselines.csv"
 CONFIGURATIONS = ["emotions-3", "birds-3", "scene-3", "yeast-7", "arts-5"]

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skpml import CandidateLikelihood
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
-from skpml.writing import replacing
 
 OUTPUT = Path(__file__).parents[1] / "results" / "clean_labels.md"
 DATA = ("emotions-3", "birds-3", "image-2", "scene-3", "yeast-7", "arts-5")

@@ -20,10 +20,10 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from skpml import CandidateLikelihood
+from skpml._writing import replacing
 from skpml.cleaning import audit
-from skpml.cleaning.cross_fitting import cross_fit
+from skpml.cleaning._cross_fitting import cross_fit
 from skpml.datasets import load_dataset
-from skpml.writing import replacing
 
 RESULTS = Path(__file__).parents[1] / "results"
 TABLE = RESULTS / "cleaning.md"

@@ -24,10 +24,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from skpml import CandidateLikelihood
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.deep import DeepCandidateLikelihood
 from skpml.metrics import average_precision, hamming_loss
-from skpml.writing import replacing
 
 RESULTS = Path(__file__).parents[1] / "results"
 # Half of the rows of birds have no true label.

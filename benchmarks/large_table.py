@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from skpml.writing import replacing
+from skpml._writing import replacing
 
 OUTPUT = Path(__file__).parents[1] / "results" / "large_table.md"
 

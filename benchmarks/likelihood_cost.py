@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA, CandidateLikelihood
-from skpml.candidate_likelihood.search import Judge, coarse_settings
+from skpml._writing import replacing
+from skpml.candidate_likelihood._search import Judge, coarse_settings
 from skpml.datasets import load_dataset
-from skpml.writing import replacing
 
 OUTPUT = Path(__file__).parents[1] / "results" / "likelihood_cost.md"
 QUIET = {"random_state": 0, "empty_rows": "ignore", "empty_labels": "ignore"}

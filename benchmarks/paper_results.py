@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from skpml._writing import replacing
 from skpml.experiments import Store, load_suite
-from skpml.experiments.metric_tables import MetricTable, metric_table
-from skpml.experiments.results import Results, collect
-from skpml.writing import replacing
+from skpml.experiments._metric_tables import MetricTable, metric_table
+from skpml.experiments._results import Results, collect
 
 FOLDER = Path(__file__).parents[1] / "results" / "paper"
 EQUAL = 0.01

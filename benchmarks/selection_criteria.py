@@ -22,11 +22,11 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
-from skpml.held_out import InnerFolds, precision
 from skpml.metrics import average_precision
-from skpml.modal_alignment.shared_grid import shared_scores
-from skpml.writing import replacing
+from skpml.modal_alignment._shared_grid import shared_scores
+from skpml.model_selection._held_out import InnerFolds, precision
 
 OUTPUT = Path(__file__).parents[1] / "results" / "selection_criteria.md"
 FOLDS = {

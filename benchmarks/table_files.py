@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from skpml.cleaning import read_table, write_cleaned
-from skpml.experiments.memory import PeakMemory
+from skpml.experiments._memory import PeakMemory
 
 
 def made_up(rows: int, features: int, labels: int) -> pd.DataFrame:

@@ -22,11 +22,11 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.graph import neighbour_similarity
-from skpml.modal_alignment.grid import solve_grid
+from skpml.modal_alignment._grid import solve_grid
 from skpml.noise import top_up
-from skpml.writing import replacing
 
 OUTPUT = Path(__file__).parents[1] / "results" / "tuning.md"
 VALUES = [10.0**power for power in range(-4, 2)]

@@ -20,13 +20,13 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA, CandidateLikelihood
+from skpml._spectrum import ridge_scores, spectrum_of
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.graph import neighbour_similarity
 from skpml.metrics import average_precision
-from skpml.spectrum import ridge_scores, spectrum_of
 from skpml.views import ViewScaler
-from skpml.writing import replacing
 
 OUTPUT = Path(__file__).parents[1] / "results" / "views.md"
 CONFIGURATIONS = ("emotions-3", "image-3", "scene-3", "yeast-7")

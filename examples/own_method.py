@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.datasets import load_digits_attributes
 from skpml.features import LinearMap, RangeScaler
@@ -18,7 +19,6 @@ from skpml.linalg import ridge_factor
 from skpml.metrics import average_precision
 from skpml.reference import CandidateRidge
 from skpml.utils.estimator_checks import check_pml_estimator
-from skpml.validation import check_parameters
 
 
 class NeighbourBelief(BasePMLClassifier):

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from skpml.decomposition import low_rank_orthogonal, low_rank_sparse
+from skpml.modal_alignment._decomposition import low_rank_orthogonal, low_rank_sparse
 
 
 @pytest.fixture

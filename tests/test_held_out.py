@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from skpml import held_out
-from skpml.held_out import InnerFolds, mean_of_folds, precision, row_precision, shortfall
 from skpml.metrics import average_precision
+from skpml.model_selection import _held_out as held_out
+from skpml.model_selection._held_out import InnerFolds, mean_of_folds, precision, row_precision, shortfall
 
 
 @pytest.mark.parametrize("at_a_time", [1, 10**6])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from skpml.ordering import feature_order, label_order, row_order
+from skpml._ordering import feature_order, label_order, row_order
 
 
 @pytest.fixture

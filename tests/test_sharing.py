@@ -10,9 +10,9 @@ import pytest
 import skpml.features
 import skpml.graph
 from skpml import get_method, list_methods
+from skpml._sharing import shared_work
 from skpml.features import RBFAnchors
 from skpml.graph import neighbour_similarity, reconstruction_weights
-from skpml.sharing import shared_work
 
 
 @pytest.fixture

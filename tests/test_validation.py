@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpml.validation import check_parameters
+from skpml._validation import check_parameters
 
 
 def checked(**parameters):

@@ -17,8 +17,8 @@ from skpml.model_selection import select_parameters
 from skpml.reference import CandidateRidge
 from skpml.views import ViewScaler, learn_view_weights
 from skpml.views import weights as weights_module
-from skpml.views.gathering import is_views
-from skpml.views.weights import _Judge, spreads
+from skpml.views._gathering import is_views
+from skpml.views._weights import _Judge, spreads
 
 # One setting: nothing but the weights of the views is left to choose, and a fit takes no time.
 LIKELIHOOD = CandidateLikelihood(

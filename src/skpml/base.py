@@ -16,10 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from skpml.labels import EncodedLabels, encode_labels
-from skpml.threshold import automatic_threshold, non_candidate_threshold
-from skpml.validation import check_finite, check_occupied
-from skpml.views.gathering import (
+from skpml._labels import EncodedLabels, encode_labels
+from skpml._threshold import automatic_threshold, non_candidate_threshold
+from skpml._validation import check_finite, check_occupied
+from skpml.views._gathering import (
     Columns,
     FeatureNames,
     column_groups,
@@ -49,8 +49,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels.
 
     and takes ``threshold``, ``empty_rows`` and ``empty_labels`` as parameters. ``threshold`` is a number or the name of a
-    rule that needs no true label: ``"auto"`` (:func:`skpml.threshold.automatic_threshold`) or ``"non-candidates"``
-    (:func:`skpml.threshold.non_candidate_threshold`). An iterative method reports its course through :meth:`_record`.
+    rule that needs no true label: ``"auto"`` (:func:`skpml._threshold.automatic_threshold`) or ``"non-candidates"``
+    (:func:`skpml._threshold.non_candidate_threshold`). An iterative method reports its course through :meth:`_record`.
 
     A method that sets ``_scores_are_probabilities`` says that its scores are the probabilities of labels to be true, and
     :meth:`predict_proba` returns them as they are.

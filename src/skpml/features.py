@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpml.ordering import row_order
-from skpml.sharing import once
+from skpml._ordering import row_order
+from skpml._sharing import once
 
 __all__ = [
     "LinearMap",

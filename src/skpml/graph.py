@@ -13,8 +13,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
-from skpml.ordering import row_order
-from skpml.sharing import once
+from skpml._ordering import row_order
+from skpml._sharing import once
 
 __all__ = ["check_similarity", "neighbour_similarity", "reconstruction_weights"]
 

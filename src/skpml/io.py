@@ -26,8 +26,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skpml
+from skpml._writing import replacing
 from skpml.registry import get_method, list_methods
-from skpml.writing import replacing
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
@@ -35,7 +35,7 @@ FeatureKind = Literal["columns", "text", "embeddings"]
 
 MODEL_TYPES = (
     *sorted({get_method(name).import_path.replace(":", ".") for name in list_methods()}),
-    "skpml.reference.oracle.Oracle",
+    "skpml.reference._oracle.Oracle",
 )
 # Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse
 # matrices and Python's containers.
@@ -44,7 +44,7 @@ TRUSTED_TYPES = (
     "skpml.features.LinearMap",
     "skpml.features.RBFAnchors",
     "skpml.features.RangeScaler",
-    "skpml.views.scaling.ViewScaler",
+    "skpml.views._scaling.ViewScaler",
     # In parameters: a graph, and a set of parts to leave out.
     "scipy.sparse._csr.csr_array",
     "builtins.frozenset",

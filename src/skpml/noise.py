@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, check_random_state
 
-from skpml.validation import BoolMatrix, check_labels
+from skpml._validation import BoolMatrix, check_labels
 
 RandomSource = int | np.random.RandomState | np.random.Generator | None
 Candidates = NDArray[np.uint8]

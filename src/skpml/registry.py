@@ -106,7 +106,7 @@ _METHODS = (
         year=2026,
         reference="Chen, Lv, Huang, Fang, Wen, Xu, Li. Feature-Label Modal Alignment for Robust Partial Multi-Label "
         "Learning.",
-        import_path="skpml.modal_alignment.estimator:PMLMA",
+        import_path="skpml.modal_alignment._estimator:PMLMA",
     ),
     Method(
         name="candidate-likelihood",
@@ -116,7 +116,7 @@ _METHODS = (
         confidences=True,
         nonlinear=True,
         random=True,
-        import_path="skpml.candidate_likelihood.estimator:CandidateLikelihood",
+        import_path="skpml.candidate_likelihood._estimator:CandidateLikelihood",
     ),
     Method(
         name="deep-candidate-likelihood",
@@ -127,7 +127,7 @@ _METHODS = (
         nonlinear=True,
         random=True,
         needs="torch",
-        import_path="skpml.deep.estimator:DeepCandidateLikelihood",
+        import_path="skpml.deep._estimator:DeepCandidateLikelihood",
     ),
     Method(
         name="pml-plr",
@@ -141,7 +141,7 @@ _METHODS = (
         year=2025,
         reference="Chen, Li, Han, Li, Gao, Chan, Fang. Pseudo-Label Reconstruction for Partial Multi-Label Learning. "
         "IJCAI 2025, 4896–4904.",
-        import_path="skpml.baselines.pml_plr.estimator:PMLPLR",
+        import_path="skpml.baselines._pml_plr.estimator:PMLPLR",
     ),
     Method(
         name="fbd-pml",
@@ -155,7 +155,7 @@ _METHODS = (
         year=2025,
         reference="Fang, Hu, Hu, Chen, Xie, Han. Fuzzy bifocal disambiguation for partial multi-label learning. Neural "
         "Networks 185:107137, 2025.",
-        import_path="skpml.baselines.fbd_pml:FBDPML",
+        import_path="skpml.baselines._fbd_pml:FBDPML",
     ),
     Method(
         name="pml-nd",
@@ -169,7 +169,7 @@ _METHODS = (
         year=2024,
         reference="Zhong, Shang, Zhao, Zhang, Xu. Negative Label and Noise Information Guided Disambiguation for Partial "
         "Multi-Label Learning. IEEE TMM 26:9920–9935, 2024.",
-        import_path="skpml.baselines.pml_nd.estimator:PMLND",
+        import_path="skpml.baselines._pml_nd.estimator:PMLND",
     ),
     Method(
         name="p-lenfn",
@@ -183,7 +183,7 @@ _METHODS = (
         year=2024,
         reference="Chen, Wu, Han, Fang, Chen, Wen. Partial Multi-label Learning Based On Near-Far Neighborhood Label "
         "Enhancement And Nonlinear Guidance. ACM MM 2024, 3722–3731.",
-        import_path="skpml.baselines.p_lenfn.estimator:PLENFN",
+        import_path="skpml.baselines._p_lenfn.estimator:PLENFN",
     ),
     Method(
         name="pamb",
@@ -197,7 +197,7 @@ _METHODS = (
         year=2023,
         reference="Liu, Jia, Zhang. Towards Enabling Binary Decomposition for Partial Multi-Label Learning. IEEE TPAMI "
         "45(11), 2023.",
-        import_path="skpml.baselines.pamb:PAMB",
+        import_path="skpml.baselines._pamb:PAMB",
     ),
     Method(
         name="pml-ni",
@@ -211,7 +211,7 @@ _METHODS = (
         year=2022,
         reference="Xie, Huang. Partial Multi-Label Learning with Noisy Label Identification. IEEE TPAMI "
         "44(7):3676–3687, 2022.",
-        import_path="skpml.baselines.pml_ni:PMLNI",
+        import_path="skpml.baselines._pml_ni:PMLNI",
     ),
     Method(
         name="particle",
@@ -225,7 +225,7 @@ _METHODS = (
         year=2020,
         reference="Zhang, Fang. Partial Multi-Label Learning via Credible Label Elicitation. IEEE TPAMI "
         "43(10):3587–3599, 2021 (online 2020).",
-        import_path="skpml.baselines.particle:PARTICLE",
+        import_path="skpml.baselines._particle:PARTICLE",
         parameters=MappingProxyType({"variant": "vls"}),
     ),
     Method(
@@ -240,7 +240,7 @@ _METHODS = (
         year=2020,
         reference="Zhang, Fang. Partial Multi-Label Learning via Credible Label Elicitation. IEEE TPAMI "
         "43(10):3587–3599, 2021 (online 2020).",
-        import_path="skpml.baselines.particle:PARTICLE",
+        import_path="skpml.baselines._particle:PARTICLE",
         parameters=MappingProxyType({"variant": "map"}),
     ),
     Method(
@@ -255,7 +255,7 @@ _METHODS = (
         year=2019,
         reference="Sun, Feng, Wang, Lang, Jin. Partial Multi-Label Learning by Low-Rank and Sparse Decomposition. AAAI "
         "2019, 5016–5023.",
-        import_path="skpml.baselines.pml_lrs:PMLLRS",
+        import_path="skpml.baselines._pml_lrs:PMLLRS",
     ),
     Method(
         name="pml-fp",
@@ -268,7 +268,7 @@ _METHODS = (
         source="paper",
         year=2018,
         reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
-        import_path="skpml.baselines.pml_fp.estimator:PMLFP",
+        import_path="skpml.baselines._pml_fp.estimator:PMLFP",
     ),
     Method(
         name="pml-lc",
@@ -281,7 +281,7 @@ _METHODS = (
         source="paper",
         year=2018,
         reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
-        import_path="skpml.baselines.pml_fp.estimator:PMLLC",
+        import_path="skpml.baselines._pml_fp.estimator:PMLLC",
     ),
     Method(
         name="ridge",
@@ -291,7 +291,7 @@ _METHODS = (
         confidences=False,
         nonlinear=True,
         random=True,
-        import_path="skpml.reference.ridge:CandidateRidge",
+        import_path="skpml.reference._ridge:CandidateRidge",
     ),
     Method(
         name="linear-ridge",
@@ -301,7 +301,7 @@ _METHODS = (
         confidences=False,
         nonlinear=False,
         random=False,
-        import_path="skpml.reference.ridge:CandidateRidge",
+        import_path="skpml.reference._ridge:CandidateRidge",
         parameters=MappingProxyType({"feature_map": "linear", "gamma": 10.0}),
     ),
     Method(
@@ -316,7 +316,7 @@ _METHODS = (
         year=2007,
         reference="Zhang, Zhou. ML-KNN: A lazy learning approach to multi-label learning. Pattern Recognition "
         "40(7):2038–2048, 2007.",
-        import_path="skpml.reference.ml_knn:MLKNN",
+        import_path="skpml.reference._ml_knn:MLKNN",
     ),
     Method(
         name="lift",
@@ -329,7 +329,7 @@ _METHODS = (
         source="paper",
         year=2015,
         reference="Zhang, Wu. LIFT: Multi-Label Learning with Label-Specific Features. IEEE TPAMI 37(1):107–120, 2015.",
-        import_path="skpml.reference.lift:LIFT",
+        import_path="skpml.reference._lift:LIFT",
     ),
     Method(
         name="chain",
@@ -343,7 +343,7 @@ _METHODS = (
         source="paper",
         reference="Read, Pfahringer, Holmes, Frank. Classifier chains for multi-label classification. Machine Learning "
         "85:333–359, 2011.",
-        import_path="skpml.reference.chain:CandidateChain",
+        import_path="skpml.reference._chain:CandidateChain",
     ),
 )
 _BY_NAME = MappingProxyType({method.name: method for method in _METHODS})

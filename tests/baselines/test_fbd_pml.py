@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from skpml.baselines.fbd_pml import (
+from skpml.baselines._fbd_pml import (
     FBDPML,
     Weights,
     minimise_on_simplex,

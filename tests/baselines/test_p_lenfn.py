@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from skpml.baselines.p_lenfn import PLENFN, enhancement
-from skpml.baselines.p_lenfn.enhancement import enhance_labels
-from skpml.baselines.p_lenfn.solver import Weights, _Classifier, _descend, label_laplacian, solve
+from skpml.baselines._p_lenfn import PLENFN, enhancement
+from skpml.baselines._p_lenfn.enhancement import enhance_labels
+from skpml.baselines._p_lenfn.solver import Weights, _Classifier, _descend, label_laplacian, solve
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision, ranking_loss
 

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import KFold
 
-from skpml.baselines.pamb import (
+from skpml.baselines._pamb import (
     PAMB,
     count_columns,
     decode,

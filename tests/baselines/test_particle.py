@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.model_selection import KFold
 
-from skpml.baselines.particle import (
+from skpml.baselines._particle import (
     PARTICLE,
     count_votes,
     credible_labels,
@@ -234,7 +234,7 @@ def test_blocks_do_not_matter(partial_problem, monkeypatch):
     X, Y, _ = partial_problem
     model = fit(X, Y, variant="map")
     whole = model.decision_function(X)
-    monkeypatch.setattr("skpml.baselines.particle._BLOCK_SIZE", 100)
+    monkeypatch.setattr("skpml.baselines._particle._BLOCK_SIZE", 100)
     assert_allclose(fit(X, Y, variant="map").decision_function(X), whole, atol=1e-12)
 
 

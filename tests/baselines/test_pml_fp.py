@@ -7,15 +7,15 @@ from scipy.optimize import approx_fprime, linprog, minimize
 from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
-from skpml.baselines.pml_fp import PMLFP, PMLLC, confidence, ranking, solver
-from skpml.baselines.pml_fp.confidence import (
+from skpml.baselines._pml_fp import PMLFP, PMLLC, confidence, ranking, solver
+from skpml.baselines._pml_fp.confidence import (
     best_confidences,
     nested_choice,
     subset_choice,
     update_confidences,
 )
-from skpml.baselines.pml_fp.ranking import fit_ranking, model_size, ranking_loss, smooth_hinge
-from skpml.baselines.pml_fp.solver import candidate_prototypes, label_correlation, solve
+from skpml.baselines._pml_fp.ranking import fit_ranking, model_size, ranking_loss, smooth_hinge
+from skpml.baselines._pml_fp.solver import candidate_prototypes, label_correlation, solve
 from skpml.metrics import average_precision
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge

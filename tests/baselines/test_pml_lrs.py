@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from skpml.baselines.pml_lrs import PMLLRS, solve
+from skpml.baselines._pml_lrs import PMLLRS, solve
 
 WEIGHTS = dict(gamma=0.3, beta=0.4, eta=0.5)
 

@@ -7,9 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from skpml.baselines.pml_nd import PMLND
-from skpml.baselines.pml_nd.disambiguation import cosine_distances, credible_labels, innocence, propagate
-from skpml.baselines.pml_nd.solver import Weights, scatter, solve, solve_columns
+from skpml.baselines._pml_nd import PMLND
+from skpml.baselines._pml_nd.disambiguation import cosine_distances, credible_labels, innocence, propagate
+from skpml.baselines._pml_nd.solver import Weights, scatter, solve, solve_columns
 from skpml.datasets import load_dataset
 from skpml.graph import reconstruction_weights
 from skpml.metrics import average_precision

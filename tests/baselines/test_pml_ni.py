@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from skpml.baselines.pml_ni import PMLNI, solve
+from skpml.baselines._pml_ni import PMLNI, solve
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision, ranking_loss
 from skpml.reference import CandidateRidge

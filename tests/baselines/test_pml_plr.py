@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from skpml.baselines.pml_plr import PMLPLR, solver
-from skpml.baselines.pml_plr.solver import (
+from skpml.baselines._pml_plr import PMLPLR, solver
+from skpml.baselines._pml_plr.solver import (
     Reconstruction,
     Weights,
     distance_loss,

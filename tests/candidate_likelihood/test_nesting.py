@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from skpml import CandidateLikelihood
-from skpml.candidate_likelihood.nesting import keep_order, nested_labels
+from skpml.likelihood._nesting import keep_order, nested_labels
 
 
 def taxonomy(n=400, seed=0):

@@ -12,12 +12,12 @@ from sklearn.metrics import roc_auc_score
 
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
-from skpml.cleaning.counting import count_wrong
-from skpml.cleaning.cross_fitting import cross_fit
-from skpml.cleaning.payload import doubts_to_show
-from skpml.cleaning.reasons import find_reasons
+from skpml.cleaning._counting import count_wrong
+from skpml.cleaning._cross_fitting import cross_fit
+from skpml.cleaning._reasons import find_reasons
 from skpml.datasets import load_digits_attributes
 from skpml.noise import top_up
+from skpml.review._payload import doubts_to_show
 
 FAST = {"method": "ridge", "n_folds": 3}
 
@@ -309,7 +309,7 @@ def test_a_page_of_too_many_doubts_asks_only_what_is_left_open(monkeypatch):
     asked = [doubt for doubt in found.doubts if doubt.action == "ask"]
     assert 10 < len(asked) < len(found.doubts)
     assert doubts_to_show(found) == found.doubts
-    monkeypatch.setattr("skpml.cleaning.payload.MOST_CELLS", len(found.doubts) - 1)
+    monkeypatch.setattr("skpml.review._payload.MOST_CELLS", len(found.doubts) - 1)
     assert doubts_to_show(found) == asked
-    monkeypatch.setattr("skpml.cleaning.payload.MOST_CELLS", 10)
+    monkeypatch.setattr("skpml.review._payload.MOST_CELLS", 10)
     assert doubts_to_show(found) == asked[:10]

@@ -147,7 +147,7 @@ def test_tags_without_any_tag(file):
 
 
 def test_text_that_is_taken_for_tags(file, monkeypatch):
-    monkeypatch.setattr("skpml.cleaning.collecting._MOST_CELLS", 3)
+    monkeypatch.setattr("skpml.tables._collecting._MOST_CELLS", 3)
     refused(
         file(GOOD), r"column 'text' holds 2 different tags: does it hold tags", tags="text", ignore=["tags"]
     )

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpml.cleaning import Dialect, detect_dialect
-from skpml.cleaning.encodings import Encoding, detect_encoding
-from skpml.cleaning.records import Record, raw_cells, read_records
 from skpml.datasets import DatasetFormatError
+from skpml.tables._encodings import Encoding, detect_encoding
+from skpml.tables._records import Record, raw_cells, read_records
 
 ROWS = [["name", "wärme", "tags"], ["é", "1", "See;Meer"], ["ü", "2", "Meer"], ["ß", "3", ""]]
 MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}

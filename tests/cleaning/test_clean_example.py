@@ -27,7 +27,7 @@ def skpml() -> Callable[..., str]:
     """The command: arguments in, exit code 0, stdout out."""
     testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich")
-    from skpml.cli.app import app
+    from skpml.cli._app import app
 
     def run(*arguments: str, code: int = 0) -> str:
         done = testing.CliRunner().invoke(app, list(arguments))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpml.cleaning import read_table, write_cleaned
-from skpml.cleaning.removing import opposite, without_tags
 from skpml.datasets import DatasetFormatError, PartialDataset, read_dataset, write_dataset
+from skpml.tables._removing import opposite, without_tags
 
 # Blank lines, needless quotes, doubled quotes, line breaks, blanks around and no line ending at the end.
 ODD = (

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from skpml.cleaning import audit, read_table, review_payload
-from skpml.cleaning.partners import find_partners
+from skpml.cleaning._partners import find_partners
 
 NAMES = ("sea", "lake", "sky")
 

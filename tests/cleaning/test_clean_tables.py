@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from skpml import CandidateLikelihood
 from skpml.cleaning import fit_text_features, read_table, text_column
 from skpml.datasets import DatasetFormatError, PartialDataset, read_csv, write_dataset
-from skpml.datasets.formats.label_columns import Flags, Tags
 from skpml.io import load_model, save_model
+from skpml.tables._label_columns import Flags, Tags
 
 PHOTOS = """file,warmth,note,tags,light
 a.jpg,1,first,sea; sky,2.5
@@ -268,7 +268,7 @@ def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
     for options in ({"labels": ["p", "q"], "ignore": ["tags"]}, {"tags": "tags", "ignore": ["p", "q"]}):
         whole = read_table(path, id="id", **options)
         with monkeypatch.context() as patch:
-            patch.setattr("skpml.cleaning.parquet_tables._BATCH", 3)
+            patch.setattr("skpml.tables._parquet_tables._BATCH", 3)
             parts = read_table(path, id="id", **options)
         np.testing.assert_array_equal(parts.X, whole.X)
         np.testing.assert_array_equal(parts.candidates, whole.candidates)
@@ -276,7 +276,7 @@ def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
 
 
 def test_a_place_in_a_later_batch_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("skpml.cleaning.parquet_tables._BATCH", 2)
+    monkeypatch.setattr("skpml.tables._parquet_tables._BATCH", 2)
     path = tmp_path / "late.parquet"
     for columns, message in (
         ({"id": ["a", "b", "c", "b"]}, "'b' in row 1 and in row 3"),

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from skpml.cleaning import audit
-from skpml.cleaning.cross_fitting import CrossFitted
-from skpml.cleaning.noise_evidence import noise_evidence
+from skpml.cleaning._cross_fitting import CrossFitted
+from skpml.likelihood._noise_evidence import noise_evidence
 
 
 def candidates(eta, rate, rng):
@@ -139,7 +139,7 @@ def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget
         folds=np.arange(20) % 5,
     )
     # By its full name, since the package has a function of the same name.
-    monkeypatch.setattr(import_module("skpml.cleaning.audit"), "cross_fit", lambda *_, **__: found)
+    monkeypatch.setattr(import_module("skpml.cleaning._audit"), "cross_fit", lambda *_, **__: found)
     audited = audit(np.random.default_rng(0).normal(size=(20, 2)), Y, budget=budget)
     assert set(audited.actions[:, 0]) == {"drop"}
     assert set(audited.actions[:, 1]) == {instead}

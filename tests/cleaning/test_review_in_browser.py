@@ -21,7 +21,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 
-from skpml.cleaning.page import render_review
+from skpml.review._page import render_review
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 

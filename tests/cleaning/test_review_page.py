@@ -14,7 +14,7 @@ from page_checker import PageChecker
 
 pytest.importorskip("jinja2")
 
-from skpml.cleaning.page import render_review
+from skpml.review._page import render_review
 
 NASTY = [
     "</script><script>window.broken = true</script>",

@@ -15,7 +15,7 @@ pytest.importorskip("rich")
 
 from click.testing import CliRunner, Result
 
-from skpml.cli.app import app
+from skpml.cli._app import app
 
 Run = Callable[..., Result]
 LABELS = ("beach", "forest", "sea", "sky")

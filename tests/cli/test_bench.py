@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import skpml.cli.bench_display
+import skpml.cli._bench_display
 from skpml.datasets import PartialDataset, load_dataset, write_npz
 from skpml.experiments import Store
 
@@ -202,7 +202,7 @@ def test_data_that_changed_under_their_name_are_told(run: Run, suite: Path, fold
 
 
 def test_a_log_gets_a_line_now_and_then(run: Run, suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skpml.cli.bench_display, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(skpml.cli._bench_display, "_SECONDS_BETWEEN_LINES", 0.0)
     result = run("bench", "run", suite, "--folder", "out")
     assert "mine: 0 of 4 runs, to go: unknown" in result.stderr
     assert "mine: 4 of 4 runs, to go: nothing" in result.stderr
@@ -297,7 +297,7 @@ def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
 def test_without_its_packages_the_command_says_what_to_install(folder: Path) -> None:
     program = (
         "import sys; sys.modules['pydantic'] = None\n"
-        "from skpml.cli.app import app\nsys.argv = ['skpml', 'bench', 'run', 'quick']\napp()"
+        "from skpml.cli._app import app\nsys.argv = ['skpml', 'bench', 'run', 'quick']\napp()"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert result.returncode == 2
@@ -306,7 +306,7 @@ def test_without_its_packages_the_command_says_what_to_install(folder: Path) -> 
 
 def test_importing_the_library_imports_none_of_them() -> None:
     program = (
-        "import sys, skpml, skpml.cli.app\n"
+        "import sys, skpml, skpml.cli._app\n"
         "print([name for name in ('pydantic', 'filelock', 'dask', 'distributed', 'scikit_posthocs') "
         "if name in sys.modules])"
     )

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 pytest.importorskip("pydantic")
 pytest.importorskip("scikit_posthocs")
 
-from skpml.cli.app import app
+from skpml.cli._app import app
 from skpml.experiments import Store
 
 from .conftest import Run

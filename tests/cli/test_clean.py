@@ -116,7 +116,7 @@ def test_tags_are_cleaned_and_what_is_known_to_be_true_is_not(run: Run, tagged: 
 def test_rows_that_lose_all_tags_are_counted(
     run: Run, tagged: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = skpml.cleaning.audit
+    real = skpml.cleaning._audit
 
     def severe(*arguments: Any, **options: Any) -> Any:
         found = real(*arguments, **options)

@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pytest
 
-from skpml.cli.outputs import check_outputs
+from skpml.cli._outputs import check_outputs
 
 from .conftest import PHOTO_OPTIONS
 

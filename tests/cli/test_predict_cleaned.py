@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from skpml import get_method, list_methods
-from skpml.cli.predict import predict
+from skpml.cli._predict import predict
 from skpml.io import load_model, read_model_info
 from skpml.metrics import evaluate
 

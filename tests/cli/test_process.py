@@ -86,7 +86,7 @@ def test_ctrl_c_while_writing_leaves_nothing_behind(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skpml.cli.fit.write_table", interrupted)
+    monkeypatch.setattr("skpml.cli._fit.write_table", interrupted)
     before = sorted(folder.iterdir())
     result = run(
         "fit", photos, "--tags", "tags", "--ignore", "file", "--ignore", "checked", "-o", "a.skpml",
@@ -140,7 +140,7 @@ import sys, types
 package = types.ModuleType("skpml")
 package.__path__, package.__version__ = [{str(Path(skpml.__file__).parent)!r}], "0"
 sys.modules["skpml"] = package
-import skpml.cli.app
+import skpml.cli._app
 heavy = ("sklearn", "scipy", "pandas", "matplotlib", "skops", "jinja2")
 print([name for name in heavy if name in sys.modules])
 """

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from skpml import PMLMA, __version__
-from skpml.cli.fit import fit
+from skpml.cli._fit import fit
 from skpml.datasets import load_dataset, read_dataset
 from skpml.io import load_model, read_model_info
 from skpml.metrics import evaluate

@@ -14,7 +14,7 @@ from skpml.datasets import (
     load_dataset,
     write_dataset,
 )
-from skpml.datasets.checksum import content_checksum, record_checksum
+from skpml.datasets._checksum import content_checksum, record_checksum
 from skpml.noise import top_up
 
 

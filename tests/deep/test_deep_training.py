@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skpml.candidate_likelihood.logistic import prior_logits, solve_logistic
-from skpml.candidate_likelihood.noise_model import given_one, log_likelihood, posterior, sigmoid
-from skpml.candidate_likelihood.settings import clear_negative_rate
-from skpml.spectrum import spectrum_of
+from skpml._spectrum import spectrum_of
+from skpml.likelihood._logistic import prior_logits, solve_logistic
+from skpml.likelihood._noise_model import given_one, log_likelihood, posterior, sigmoid
+from skpml.likelihood._settings import clear_negative_rate
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch")
 
-from skpml.deep.ensemble import Trainer, held_out, train_ensemble  # noqa: E402
-from skpml.deep.network import Shifted, build, load_state, perceptron, to_state  # noqa: E402
-from skpml.deep.training import Labels, Schedule, _even, logits_of, own_randomness, train  # noqa: E402
+from skpml.deep._ensemble import Trainer, held_out, train_ensemble  # noqa: E402
+from skpml.deep._network import Shifted, build, load_state, perceptron, to_state  # noqa: E402
+from skpml.deep._training import Labels, Schedule, _even, logits_of, own_randomness, train  # noqa: E402
 
 RATES = np.array([0.25, 0.3, 0.35])
 CPU = torch.device("cpu")

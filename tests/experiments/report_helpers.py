@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skpml.experiments.protocol import Suite
+from skpml.experiments._protocol import Suite
 from skpml.metrics import METRICS
 
 METHODS = ("pml-ma", "pml-plr", "fbd-pml", "pml-nd", "p-lenfn", "pamb", "pml-ni", "particle", "pml-fp")

@@ -10,7 +10,7 @@ from bench_helpers import Small
 
 from skpml.datasets import DatasetFormatError, PartialDataset, write_npz
 from skpml.experiments import SuiteError, expand, load_suite, run_plan
-from skpml.experiments.door import check_names
+from skpml.experiments._door import check_names
 
 SUITE = """name = "mine"
 configurations = ["one.npz", "digits-6"]

@@ -13,13 +13,13 @@ from bench_helpers import Small
 from sklearn.model_selection import KFold
 
 from skpml import get_method
+from skpml._sharing import shared_work
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, write_npz
 from skpml.experiments import FoldData, Run, execute, expand, load_suite
-from skpml.experiments.execute import plain
-from skpml.experiments.memory import PeakMemory
+from skpml.experiments._execute import plain
+from skpml.experiments._memory import PeakMemory
 from skpml.metrics import METRICS, denoising_scores, evaluate
 from skpml.reference import CandidateRidge
-from skpml.sharing import shared_work
 
 
 def run_of(**changes) -> Run:
@@ -173,7 +173,7 @@ def test_warnings_are_kept_and_those_of_loading_in_every_record(monkeypatch) -> 
         warnings.warn("odd data", UserWarning, stacklevel=1)
         return load_dataset(*given, **options)
 
-    monkeypatch.setattr(sys.modules["skpml.experiments.execute"], "load_dataset", load_with_a_warning)
+    monkeypatch.setattr(sys.modules["skpml.experiments._execute"], "load_dataset", load_with_a_warning)
     runs = [run_of(method="ridge", parameters={"gamma": value}) for value in (1.0, 2.0)]
     fold = FoldData(runs[0])
     with warnings.catch_warnings():

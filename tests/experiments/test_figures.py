@@ -16,20 +16,20 @@ from report_helpers import METHODS, make_record, make_records, make_suite
 pytest.importorskip("matplotlib")
 pytest.importorskip("scikit_posthocs")
 
-from skpml.experiments.figures import (
+from skpml.experiments._figures import (
     convergence_curves,
     critical_difference,
     decomposition_curves,
     sensitivity_curves,
 )
-from skpml.experiments.protocol import Suite
-from skpml.experiments.tables import collect, rank_methods
+from skpml.experiments._protocol import Suite
+from skpml.experiments._tables import collect, rank_methods
 
 METRIC = "average_precision"
 _DIAGRAM = """
 from report_helpers import make_records, make_suite
-from skpml.experiments.figures import critical_difference
-from skpml.experiments.tables import collect, rank_methods
+from skpml.experiments._figures import critical_difference
+from skpml.experiments._tables import collect, rank_methods
 suite = make_suite(folds=2)
 drawing = critical_difference(rank_methods(collect(suite, make_records(suite)), "average_precision"))
 print(drawing.svg)

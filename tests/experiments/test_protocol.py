@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from skpml.experiments import MethodEntry, Suite, SuiteError, Tuning, expand, load_suite, shipped_suites
-from skpml.experiments.protocol import PAPER_METRICS
-from skpml.experiments.toml_lines import line_of
+from skpml.experiments._protocol import PAPER_METRICS
+from skpml.experiments._toml_lines import line_of
 from skpml.published import published_results
 
 GOOD = """name = "mine"

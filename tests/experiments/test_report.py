@@ -19,8 +19,8 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("scikit_posthocs")
 
-from skpml.experiments.report import is_report, render_report
-from skpml.experiments.tables import Entry, collect, metric_table, rank_methods
+from skpml.experiments._report import is_report, render_report
+from skpml.experiments._tables import Entry, collect, metric_table, rank_methods
 
 ATTACK = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 

@@ -18,8 +18,8 @@ pytest.importorskip("scikit_posthocs")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 
-from skpml.experiments.report import render_report
-from skpml.experiments.tables import collect, metric_table
+from skpml.experiments._report import render_report
+from skpml.experiments._tables import collect, metric_table
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 

@@ -13,8 +13,9 @@ import pytest
 from bench_helpers import BROKEN, METHODS, Small, record_files, records
 from threadpoolctl import threadpool_limits
 
-from skpml.experiments import Store, expand, load_suite, run_plan, runner
-from skpml.experiments.worker import Task, do_task
+from skpml.experiments import Store, expand, load_suite, run_plan
+from skpml.experiments import _runner as runner
+from skpml.experiments._worker import Task, do_task
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from bench_helpers import Small, records
 
-from skpml.experiments import expand, load_suite, run_plan, runner
+from skpml.experiments import _runner as runner
+from skpml.experiments import expand, load_suite, run_plan
 
 distributed = pytest.importorskip("distributed")
 

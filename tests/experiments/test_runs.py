@@ -11,7 +11,7 @@ from bench_helpers import Small, problem
 
 from skpml.datasets import write_npz
 from skpml.experiments import Run, SuiteError, expand, load_suite
-from skpml.experiments.protocol import parse_suite
+from skpml.experiments._protocol import parse_suite
 
 SUITE = """name = "{name}"
 configurations = ["digits-6", "nowhere-3"]

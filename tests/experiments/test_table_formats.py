@@ -10,9 +10,9 @@ import re
 import pytest
 from report_helpers import CONFIGURATIONS, make_failure, make_records, make_suite
 
-from skpml.experiments.formats import latex_text, markdown_text
-from skpml.experiments.protocol import Suite
-from skpml.experiments.tables import (
+from skpml.experiments._formats import latex_text, markdown_text
+from skpml.experiments._protocol import Suite
+from skpml.experiments._tables import (
     MetricTable,
     Ranking,
     Results,
@@ -27,7 +27,7 @@ from skpml.experiments.tables import (
     table_latex,
     table_markdown,
 )
-from skpml.experiments.wording import number, p_value
+from skpml.experiments._wording import number, p_value
 
 METRIC = "average_precision"
 NASTY = r"50% of $x_i$ & {#1} ~^\ <b>|*`[a](b)"

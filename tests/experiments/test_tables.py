@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from report_helpers import CONFIGURATIONS, METHODS, make_failure, make_record, make_records, make_suite
 
-from skpml.experiments.protocol import Suite
-from skpml.experiments.tables import (
+from skpml.experiments._protocol import Suite
+from skpml.experiments._tables import (
     collect,
     compare_methods,
     costs,

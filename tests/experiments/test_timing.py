@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skpml.experiments import Run
-from skpml.experiments.timing import Estimate, Timing, duration
+from skpml.experiments._timing import Estimate, Timing, duration
 
 
 def run(method: str, configuration: str, **more) -> Run:

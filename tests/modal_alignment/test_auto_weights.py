@@ -13,12 +13,12 @@ from sklearn.preprocessing import StandardScaler
 
 from skpml import PMLMA
 from skpml.graph import neighbour_similarity
-from skpml.held_out import InnerFolds
 from skpml.metrics import average_precision
 from skpml.modal_alignment import selection
-from skpml.modal_alignment.selection import Judge
-from skpml.modal_alignment.shared_grid import WEIGHTS, can_share
+from skpml.modal_alignment._selection import Judge
+from skpml.modal_alignment._shared_grid import WEIGHTS, can_share
 from skpml.model_selection import select_parameters
+from skpml.model_selection._held_out import InnerFolds
 
 FEW = {"lam": [0.1, 5.0], "alpha": [0.0, 0.5], "beta": [0.0, 0.1], "gamma": [0.01, 1.0]}
 POINTS = list(product(*FEW.values()))

@@ -16,7 +16,7 @@ from skpml import PMLMA
 from skpml.features import RBFAnchors
 from skpml.graph import neighbour_similarity
 from skpml.metrics import average_precision, denoising_scores
-from skpml.modal_alignment.solver import HISTORY
+from skpml.modal_alignment._solver import HISTORY
 
 
 def test_a_user_who_sets_nothing_gets_a_good_result(partial_problem):

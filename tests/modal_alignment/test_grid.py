@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from skpml.graph import neighbour_similarity
 from skpml.modal_alignment import grid
-from skpml.modal_alignment.grid import solve_grid
-from skpml.modal_alignment.solver import Weights, solve
+from skpml.modal_alignment._grid import solve_grid
+from skpml.modal_alignment._solver import Weights, solve
 
 VALUES = dict(lam=[0.0, 0.1, 5.0], alpha=[0.0, 0.3], beta=[0.0, 1e-2, 10.0], gamma=[1e-3, 2.0])
 

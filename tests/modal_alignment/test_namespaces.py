@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skpml.decomposition import low_rank_orthogonal, low_rank_sparse
 from skpml.graph import neighbour_similarity
-from skpml.modal_alignment.solver import Weights, solve
+from skpml.modal_alignment._decomposition import low_rank_orthogonal, low_rank_sparse
+from skpml.modal_alignment._solver import Weights, solve
 
 
 def strict():

@@ -8,7 +8,7 @@ from reference_solver import fit as reference_fit
 from reference_solver import similarity as reference_similarity
 
 from skpml.graph import neighbour_similarity
-from skpml.modal_alignment.solver import TERMS, Weights, solve
+from skpml.modal_alignment._solver import TERMS, Weights, solve
 
 
 def problem(n=40, d=7, c=5, seed=0):

@@ -7,7 +7,7 @@ from reference_solver import objective
 
 from skpml.graph import neighbour_similarity
 from skpml.linalg import ridge_factor
-from skpml.modal_alignment import updates
+from skpml.modal_alignment import _updates as updates
 
 WEIGHTS = dict(lam=0.0, alpha=0.4, beta=0.2, gamma=0.6)
 

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skpml import PMLMA
 from skpml.base import BasePMLClassifier
-from skpml.modal_alignment.shared_grid import can_share
-from skpml.model_selection import search as searching
+from skpml.modal_alignment._shared_grid import can_share
+from skpml.model_selection import _search as searching
 from skpml.model_selection import select_parameters
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge

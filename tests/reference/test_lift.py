@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.reference import LIFT
-from skpml.reference.lift import label_machine, linear_machine
+from skpml.reference._lift import label_machine, linear_machine
 
 
 def problem(n=60, d=4, seed=0):

@@ -8,7 +8,7 @@ from sklearn.model_selection import KFold
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.reference import MLKNN, ml_knn
-from skpml.reference.ml_knn import count_frequencies, interpolate, neighbour_counts
+from skpml.reference._ml_knn import count_frequencies, interpolate, neighbour_counts
 
 
 def published_scores(X, Y, queries, k, s):

@@ -1,20 +1,20 @@
 """Cleaning a labelled file: reading it, finding wrong tags, and taking them out, by rule or by a person."""
 
-from skpml.cleaning.actions import suggest_actions
-from skpml.cleaning.audit import Audit, Doubt, audit
-from skpml.cleaning.cleaned_files import write_cleaned
-from skpml.cleaning.counting import WrongCounts
-from skpml.cleaning.decisions import Decisions, read_decisions, write_decisions
-from skpml.cleaning.dialect import Dialect, detect_dialect
-from skpml.cleaning.example import write_example
-from skpml.cleaning.label_studio import label_studio_config, label_studio_tasks, write_label_studio
-from skpml.cleaning.labelled_table import LabelledTable
-from skpml.cleaning.page import render_review
-from skpml.cleaning.payload import review_payload
-from skpml.cleaning.reasons import Reason
-from skpml.cleaning.rows import Rows, read_rows
-from skpml.cleaning.tables import read_table
-from skpml.cleaning.text_features import fit_text_features, text_column
+from skpml.cleaning._actions import suggest_actions
+from skpml.cleaning._audit import Audit, Doubt, audit
+from skpml.cleaning._counting import WrongCounts
+from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions
+from skpml.cleaning._reasons import Reason
+from skpml.datasets._example import write_example
+from skpml.review._label_studio import label_studio_config, label_studio_tasks, write_label_studio
+from skpml.review._page import render_review
+from skpml.review._payload import review_payload
+from skpml.tables._cleaned_files import write_cleaned
+from skpml.tables._dialect import Dialect, detect_dialect
+from skpml.tables._labelled_table import LabelledTable
+from skpml.tables._rows import Rows, read_rows
+from skpml.tables._tables import read_table
+from skpml.tables._text_features import fit_text_features, text_column
 
 __all__ = [
     "Audit",

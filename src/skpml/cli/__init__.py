@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command; say what to install where its own dependencies are missing."""
     try:
-        from skpml.cli.app import app
+        from skpml.cli._app import app
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; no file is left half-written\n")
         sys.exit(130)

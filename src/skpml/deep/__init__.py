@@ -1,5 +1,5 @@
 """Networks on the candidate likelihood: features learnt along with the labels. Needs PyTorch, from the first fit on."""
 
-from skpml.deep.estimator import DeepCandidateLikelihood
+from skpml.deep._estimator import DeepCandidateLikelihood
 
 __all__ = ["DeepCandidateLikelihood"]

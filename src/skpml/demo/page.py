@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import skpml
+from skpml._pages import page_environment
 from skpml.demo import figures
 from skpml.demo.job import METHODS, DemoResult
 from skpml.demo.verdict import summarise, verdict
-from skpml.pages import page_environment
 
 _GENERATOR = '<meta name="generator" content="scikit-pml demo">'
 _SHOWN_ROWS = 8

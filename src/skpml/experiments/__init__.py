@@ -1,10 +1,10 @@
 """Experiments: from a suite to runs, from runs to records, from records to tables, figures and a report."""
 
-from skpml.experiments.execute import FoldData, execute
-from skpml.experiments.protocol import MethodEntry, Suite, SuiteError, Tuning, load_suite, shipped_suites
-from skpml.experiments.runner import Outcome, Progress, WorkerDied, run_plan
-from skpml.experiments.runs import Plan, PlannedRun, Run, expand
-from skpml.experiments.store import Store
+from skpml.experiments._execute import FoldData, execute
+from skpml.experiments._protocol import MethodEntry, Suite, SuiteError, Tuning, load_suite, shipped_suites
+from skpml.experiments._runner import Outcome, Progress, WorkerDied, run_plan
+from skpml.experiments._runs import Plan, PlannedRun, Run, expand
+from skpml.experiments._store import Store
 
 __all__ = [
     "FoldData",

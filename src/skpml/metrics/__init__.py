@@ -1,6 +1,6 @@
 """Metrics for multi-label predictions and for the cleaning of candidate labels."""
 
-from skpml.metrics.decisions import (
+from skpml.metrics._decisions import (
     example_accuracy,
     example_f1,
     hamming_loss,
@@ -8,8 +8,8 @@ from skpml.metrics.decisions import (
     micro_f1,
     subset_accuracy,
 )
-from skpml.metrics.denoising import denoising_scores
-from skpml.metrics.ranking import (
+from skpml.metrics._denoising import denoising_scores
+from skpml.metrics._ranking import (
     CONVENTIONS,
     Convention,
     average_precision,
@@ -19,7 +19,7 @@ from skpml.metrics.ranking import (
     precision_at_k,
     ranking_loss,
 )
-from skpml.metrics.report import METRICS, Metric, evaluate
+from skpml.metrics._report import METRICS, Metric, evaluate
 
 __all__ = [
     "CONVENTIONS",

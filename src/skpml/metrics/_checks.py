@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skpml.validation import BoolMatrix, check_labels
+from skpml._validation import BoolMatrix, check_labels
 
 # Scores keep their type: turning large integers or float32 into something else could make or break ties.
 NumberMatrix = NDArray[Any]

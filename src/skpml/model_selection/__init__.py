@@ -1,6 +1,6 @@
 """Choosing parameters, with or without true labels."""
 
-from skpml.model_selection.criteria import candidate_precision
-from skpml.model_selection.selection import Selection, select_parameters
+from skpml.model_selection._criteria import candidate_precision
+from skpml.model_selection._selection import Selection, select_parameters
 
 __all__ = ["Selection", "candidate_precision", "select_parameters"]

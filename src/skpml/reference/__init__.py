@@ -4,10 +4,10 @@ Each of these is an ordinary multi-label learner that believes every candidate: 
 classifier chain. :class:`Oracle` trains any of them, or any classifier of scikit-learn, on true labels instead.
 """
 
-from skpml.reference.chain import CandidateChain
-from skpml.reference.lift import LIFT
-from skpml.reference.ml_knn import MLKNN
-from skpml.reference.oracle import Oracle
-from skpml.reference.ridge import CandidateRidge
+from skpml.reference._chain import CandidateChain
+from skpml.reference._lift import LIFT
+from skpml.reference._ml_knn import MLKNN
+from skpml.reference._oracle import Oracle
+from skpml.reference._ridge import CandidateRidge
 
 __all__ = ["LIFT", "MLKNN", "CandidateChain", "CandidateRidge", "Oracle"]

@@ -111,7 +111,7 @@ def _check_permutation(estimator: Any, axis: str) -> None:
 
 def check_row_permutation(estimator: Any) -> None:
     """The order of the rows does not matter. A method that draws at random draws in the order of content: see
-    :mod:`skpml.ordering`.
+    :mod:`skpml._ordering`.
     """
     _check_permutation(estimator, "rows")
 

@@ -1,0 +1,129 @@
+"""An example to try the cleaning on: real pictures with tags, some of them planted wrong ones. No download."""
+
+from __future__ import annotations
+
+import csv
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import zoom
+from sklearn.datasets import load_digits
+
+from skpml._writing import replacing_folder
+from skpml.cleaning._decisions import Decisions, write_decisions
+from skpml.datasets._digits import NUMERALS, PIXELS
+from skpml.datasets._partial_dataset import PartialDataset
+from skpml.noise import flip
+from skpml.tables._labelled_table import LabelledTable
+from skpml.tables._tables import read_table
+
+_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_N_ROWS, _WRONG_RATE, _SEED = 500, 0.03, 4
+_MAGNIFICATION = 12
+
+
+def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialDataset:
+    """Write a folder with doubtful tags to clean: handwritten digits, whole or not at all.
+
+    * ``digits.csv``: a line for each of 500 pictures, with its ``file``, its ``tags`` (as in ``six;even;closed loop``)
+      and 64 columns of pixels, 0 for paper to 16 for ink;
+    * ``images``: the pictures, as PNG files;
+    * ``planted.csv``: the wrong tags, as :func:`read_decisions` reads them: a perfect reviewer would decide so.
+
+    The pictures are those of scikit-learn, the tags follow from the numeral that each shows, and every tag that a
+    picture does not deserve was given to it with a probability of 3 %. The same files come out every time.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder to make.
+    overwrite : bool, default=False
+        If the folder exists and is not empty, replace the files of the example in it; others stay.
+
+    Returns
+    -------
+    PartialDataset
+        The same rows, with the true tags.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skpml.cleaning import read_table, write_example
+    >>> with TemporaryDirectory() as folder:
+    ...     digits = write_example(Path(folder, "digits"))
+    ...     read_table(Path(folder, "digits", "digits.csv"), id="file", image="file")
+    <LabelledTable 'digits.csv': 500 rows, 64 features (columns), 14 labels>
+    >>> int((digits.candidates != digits.truth).sum())
+    165
+    """
+    digits = _tagged_digits()
+    files = [f"images/{row:03d}.png" for row in range(_N_ROWS)]
+    with replacing_folder(Path(folder), overwrite=overwrite) as place:
+        (place / "images").mkdir()
+        for file, pixels in zip(files, digits.X, strict=True):
+            (place / file).write_bytes(_png(_enlarged(pixels)))
+        _write_table(place / "digits.csv", files, digits)
+        _write_planted(place / "planted.csv", read_table(place / "digits.csv", id="file"), digits)
+    return digits
+
+
+def _tagged_digits() -> PartialDataset:
+    images, numerals = load_digits(return_X_y=True)
+    images, numerals = images[:_N_ROWS], numerals[:_N_ROWS]
+    even = np.isin(numerals, NUMERALS["even"])
+    columns = {name: numerals == value for value, name in enumerate(_NAMES)} | {"even": even, "odd": ~even}
+    columns |= {
+        "closed loop": np.isin(numerals, NUMERALS["closed loop"]),
+        "straight": np.isin(numerals, NUMERALS["straight strokes"]),
+    }
+    truth = np.column_stack(list(columns.values())).astype(np.uint8)
+    candidates = flip(truth, _WRONG_RATE, random_state=_SEED)
+    return PartialDataset(images, candidates, truth, tuple(columns), PIXELS, "tagged digits")
+
+
+def _write_table(path: Path, files: list[str], digits: PartialDataset) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["file", "tags", *PIXELS])
+        for name, tags, pixels in zip(files, digits.candidates, digits.X.astype(int).tolist(), strict=True):
+            listed = ";".join(digits.label_names[label] for label in np.flatnonzero(tags))
+            writer.writerow([name, listed, *pixels])
+
+
+def _write_planted(path: Path, table: LabelledTable, digits: PartialDataset) -> None:
+    """The planted tags as decisions about the table, whose labels have an order of their own."""
+    column = [table.label_names.index(name) for name in digits.label_names]
+    rows, labels = np.nonzero(digits.candidates != digits.truth)
+    planted = Decisions(
+        rows=rows,
+        labels=np.array(column)[labels],
+        keep=np.zeros(len(rows), dtype=np.bool_),
+        confidence=np.full(len(rows), np.nan),
+    )
+    write_decisions(planted, table, path)
+
+
+def _enlarged(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Dark ink on white paper, with a margin, and large and smooth enough for a person to read."""
+    ink = np.pad(pixels.reshape(8, 8) / 16, 1)
+    smooth = zoom(ink, _MAGNIFICATION, order=3, mode="grid-constant", grid_mode=True)
+    return np.round(255 * (1 - np.clip(smooth, 0, 1))).astype(np.uint8)
+
+
+def _png(grey: NDArray[np.uint8]) -> bytes:
+    """A grey picture as the bytes of a PNG file, so that no package for pictures is needed."""
+    height, width = grey.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    # Each line begins with the number of its filter: 2 stores what changes from the line above, which packs well.
+    changes = np.diff(grey, axis=0, prepend=np.uint8(0))
+    lines = np.pad(changes, ((0, 0), (1, 0)), constant_values=2).tobytes()
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in parts
+    )

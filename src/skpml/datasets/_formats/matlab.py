@@ -1,0 +1,223 @@
+"""MATLAB files as authors of the field write them: features, true and candidate labels as variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from skpml._validation import EmptyPolicy
+from skpml._writing import replacing
+from skpml.datasets._errors import DatasetFormatError
+from skpml.datasets._formats.files import build_dataset, parsing
+from skpml.datasets._partial_dataset import PartialDataset
+from skpml.datasets._validation import as_label_matrix, is_sparse
+
+LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
+
+FEATURE_VARIABLES = ("data", "x", "features", "feature", "fea", "instances", "dataset")
+TRUTH_VARIABLES = (
+    "target",
+    "targets",
+    "labels",
+    "label",
+    "y",
+    "y_true",
+    "true_labels",
+    "truth",
+    "gt",
+    "ground_truth",
+)
+CANDIDATE_VARIABLES = (
+    "candidate_labels", "candidate_label", "candidates", "partial_labels", "partial_label", "partial_target",
+    "plabels", "p_target", "pl", "y_candidate", "noisy_labels", "noisy_target",
+)  # fmt: skip
+_OURS = "skpml_variables"
+
+
+def read_mat(
+    path: str | Path,
+    *,
+    features: str | None = None,
+    truth: str | None = None,
+    candidates: str | None = None,
+    label_layout: LabelLayout | None = None,
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
+) -> PartialDataset:
+    """Read a ``.mat`` file of version 4 to 7.
+
+    Parameters
+    ----------
+    path : path-like
+        File to read.
+    features, truth, candidates : str, optional
+        Names of the variables. By default they are found among the usual ones, whatever their case: ``data``,
+        ``X``, ``features``, … for features; ``target``, ``labels``, ``Y``, … for true labels;
+        ``candidate_labels``, ``partial_labels``, … for candidates.
+    label_layout : {"rows_by_labels", "labels_by_rows"}, optional
+        How label matrices lie. By default it is seen from the number of rows of the features.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
+        See `PartialDataset`.
+
+    Notes
+    -----
+    Labels may be 0 and 1 or −1 and 1, dense or sparse. Features are rows × features.
+    """
+    path = Path(path)
+    variables = _load(path)
+    chosen_features = _choose(path, variables, features, FEATURE_VARIABLES, "features")
+    chosen_truth = _choose(path, variables, truth, TRUTH_VARIABLES, "truth")
+    chosen_candidates = _choose(path, variables, candidates, CANDIDATE_VARIABLES, "candidates")
+    if chosen_truth is None and chosen_candidates is None:
+        raise DatasetFormatError(
+            path,
+            f'no label matrix found; name one by truth="…" or candidates="…" (it has {_contents(variables)})',
+        )
+    X = None if chosen_features is None else _matrix(path, variables, chosen_features)
+    if _OURS in variables:
+        label_layout = label_layout or "labels_by_rows"
+    n_rows = None if X is None else X.shape[0]
+    return build_dataset(
+        path,
+        X=X,
+        truth=_labels(path, variables, chosen_truth, n_rows, label_layout),
+        candidates=_labels(path, variables, chosen_candidates, n_rows, label_layout),
+        label_names=_texts(path, variables, "label_names"),
+        feature_names=_texts(path, variables, "feature_names"),
+        name=_text(variables.get("name", "")),
+        description=_text(variables.get("description", "")),
+        empty_rows=empty_rows,
+        empty_labels=empty_labels,
+    )
+
+
+def _load(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        head = file.read(1024)
+    if head.startswith(b"MATLAB 7.3") or b"\x89HDF\r\n\x1a\n" in head:
+        raise DatasetFormatError(
+            path, "MATLAB version 7.3 files are not read; save it again in MATLAB with save(file, ..., '-v7')"
+        )
+    with parsing(path, "MATLAB"):
+        loaded = scipy.io.loadmat(path, appendmat=False)
+    variables = {name: value for name, value in loaded.items() if not name.startswith("__")}
+    if _OURS in variables:
+        missing = set(_text(variables[_OURS]).split()) - set(variables)
+        if missing:
+            raise DatasetFormatError(path, f"cut short: lacks the variable(s) {', '.join(sorted(missing))}")
+    return variables
+
+
+def _choose(
+    path: Path, variables: dict[str, Any], named: str | None, usual: tuple[str, ...], role: str
+) -> str | None:
+    if named is not None:
+        if named not in variables:
+            raise DatasetFormatError(path, f"has no variable {named!r} (it has {_contents(variables)})")
+        return named
+    found = [name for name in variables if name.lower() in usual]
+    if len(found) > 1:
+        raise DatasetFormatError(
+            path, f'{" and ".join(found)} could all be the {role}; choose by {role}="{found[0]}"'
+        )
+    return found[0] if found else None
+
+
+def _contents(variables: dict[str, Any]) -> str:
+    return (
+        ", ".join(f"{name} {'×'.join(map(str, np.shape(value)))}" for name, value in variables.items())
+        or "nothing"
+    )
+
+
+def _matrix(path: Path, variables: dict[str, Any], name: str) -> Any:
+    value = variables[name]
+    if not is_sparse(value) and (value.ndim != 2 or value.dtype.kind not in "buif"):
+        raise DatasetFormatError(
+            path, f"variable {name!r} must be a matrix of numbers, got {value.dtype} {value.shape}"
+        )
+    return value
+
+
+def _labels(
+    path: Path, variables: dict[str, Any], name: str | None, n_rows: int | None, layout: LabelLayout | None
+) -> Any:
+    if name is None:
+        return None
+    matrix = _matrix(path, variables, name)
+    rows_first, rows_second = matrix.shape[0] == n_rows, matrix.shape[1] == n_rows
+    if layout is None:
+        if n_rows is None or (rows_first and rows_second):
+            why = (
+                "there are no features to tell from"
+                if n_rows is None
+                else f"it is square ({n_rows}×{n_rows})"
+            )
+            raise DatasetFormatError(
+                path,
+                f"cannot tell rows from labels in {name!r}, {why}; "
+                'pass label_layout="rows_by_labels" or "labels_by_rows"',
+            )
+        if not (rows_first or rows_second):
+            raise DatasetFormatError(
+                path, f"{name!r} is {matrix.shape[0]}×{matrix.shape[1]}, but the features have {n_rows} rows"
+            )
+        layout = "rows_by_labels" if rows_first else "labels_by_rows"
+    try:
+        return as_label_matrix(
+            matrix if layout == "rows_by_labels" else matrix.T, f"variable {name!r}", minus_one_is_zero=True
+        )
+    except ValueError as exc:
+        raise DatasetFormatError(path, str(exc)) from exc
+
+
+def _texts(path: Path, variables: dict[str, Any], name: str) -> tuple[str, ...] | None:
+    if name not in variables:
+        return None
+    with parsing(path, "MATLAB"):
+        value = np.asarray(variables[name])
+        if value.dtype.kind == "U":  # a char matrix: MATLAB pads its rows with blanks
+            return tuple(str(text).rstrip() for text in value.ravel())
+        return tuple(_text(cell) for cell in value.ravel())
+
+
+def _text(value: Any) -> str:
+    return "".join(str(part) for part in np.ravel(value))
+
+
+def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a compressed version 5 ``.mat`` file.
+
+    Variables: ``data`` (rows × features, double, sparse stays sparse), ``target`` (labels × rows, where the
+    truth is known), ``candidate_labels`` (labels × rows), ``label_names`` and ``feature_names`` (cells),
+    ``name``, ``description``; and ``skpml_variables``, which lists them so that a file cut short is noticed.
+    """
+    path = Path(path)
+    variables: dict[str, Any] = {}
+    if dataset.X is not None:
+        as_double = dataset.X.astype(np.float64)
+        variables["data"] = sp.csc_matrix(as_double) if is_sparse(as_double) else as_double
+    if dataset.truth is not None:
+        variables["target"] = dataset.truth.T.astype(np.float64)
+    variables["candidate_labels"] = dataset.candidates.T.astype(np.float64)
+    variables["label_names"] = _cells(dataset.label_names)
+    if dataset.feature_names is not None:
+        variables["feature_names"] = _cells(dataset.feature_names)
+    for key, text in (("name", dataset.name), ("description", dataset.description)):
+        if text:
+            variables[key] = text
+    variables = {_OURS: " ".join(variables), **variables}
+    with replacing(path, overwrite=overwrite) as (temporary,), temporary.open("wb") as file:
+        # Any: stubs of scipy know only paths, but an open file is taken too and keeps the name as it is.
+        savemat: Any = scipy.io.savemat
+        savemat(file, variables, do_compression=True)
+
+
+def _cells(names: tuple[str, ...]) -> Any:
+    cells = np.empty((len(names), 1), dtype=object)
+    cells[:, 0] = names
+    return cells

@@ -1,0 +1,385 @@
+"""DeepCandidateLikelihood: scikit-learn face of networks on the candidate likelihood. Imports PyTorch in a fit only."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+
+from skpml._ordering import feature_order, label_order, row_order
+from skpml._spectrum import spectrum_of
+from skpml._validation import check_device, check_parameters
+from skpml.base import BasePMLClassifier
+from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
+from skpml.likelihood._noise_model import given_one, posterior, sigmoid
+from skpml.likelihood._settings import (
+    check_at_least_one,
+    is_auto,
+    known_rates,
+    left_out_chances,
+    to_probability,
+)
+from skpml.linalg import to_numpy
+
+if TYPE_CHECKING:
+    import torch
+
+    from skpml.deep._ensemble import Ensemble, Trainer
+    from skpml.deep._network import Factory
+
+__all__ = ["DeepCandidateLikelihood"]
+
+# Of the ridge regression that knows clear negatives: enough to tell a quartile.
+_MOST_ANCHORS = 700
+
+
+class DeepCandidateLikelihood(BasePMLClassifier):
+    """A probability for every candidate, from networks that learn their features on the candidate likelihood.
+
+    The model of :class:`~skpml.CandidateLikelihood`: every true label is a candidate; a false one
+    becomes a candidate with probability ρ. With η the probability that a label is true,
+
+        P(candidate) = η + (1 − η) ρ        P(true | candidate) = η / (η + (1 − η) ρ).
+
+    Here the logits of η are the output of a network. Trained by mini-batches to maximise
+
+        mean over rows of log P(candidates | row) − (δ/2) Σ‖W‖²,
+
+    each network holds out rows of its own and keeps the weights of the epoch after which their candidates were most
+    likely. The probabilities of several networks are averaged.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, default=(256, 256)
+        Widths of the hidden layers; empty is a linear model.
+    dropout : float, default=0.5
+        Share of the units of a hidden layer that each step of the training leaves out.
+    weight_decay : float, default=1e-4
+        δ, the weight of the squared weights; shifts and scales are free.
+    learning_rate : float, default=1e-3
+        Of Adam.
+    batch_size : int, default=64
+        Most rows of a mini-batch.
+    max_epochs : int, default=200
+    patience : int, default=15
+        Epochs without progress on the rows held out after which a training ends.
+    validation_fraction : float, default=0.2
+        Share of the rows that a network holds out. With 0, every training runs for `max_epochs`.
+    n_members : int, default=5
+        Networks that are averaged.
+    noise_rate : float, array of shape (c,) or "auto", default="auto"
+        ρ, between 0 and 1. The likelihood does not know it. "auto" takes the lower quartile over rows of the chance to be
+        a candidate: by ridge regression without the row, as :class:`~skpml.CandidateLikelihood`
+        does, or by one more network on rows held out, whichever predicts candidates better.
+    at_least_one : bool or "auto", default="auto"
+        Whether every row with candidates has a true label. "auto" trains the first network both ways, and asks how well
+        the rows held out rank their candidates.
+    network : callable or None, default=None
+        ``network(n_features, n_labels)`` returns a new ``torch.nn.Module`` that maps rows (n, n_features) to logits
+        (n, n_labels): a convolutional network for pictures, say. It sees the features as they are, in the precision of X;
+        `hidden_layer_sizes` and `dropout` are not used then. None is the network of these, on standardised features.
+    threshold : float, "auto" or "non-candidates", default=0.5
+        Probabilities above it are predicted. For the names see :mod:`skpml._threshold`.
+    device : str or None, default=None
+        Of PyTorch, such as "cuda"; None is the CPU.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+    random_state : int, RandomState or None, default=None
+        Draws the rows held out, the mini-batches, the first weights and the dropout. PyTorch's own generators are left as
+        they were found. On a CPU, a seed gives the same bits again.
+
+    Attributes
+    ----------
+    confidences_ : ndarray of shape (n, c)
+        Probability of each candidate to be true; 0 elsewhere.
+    noise_rate_ : ndarray of shape (c,)
+        The given rates, or the estimate.
+    at_least_one_ : bool
+    history_ : dict of ndarrays
+        Of the first network, for each epoch: mean log-likelihood of a row in ``"training"``, as the mini-batches came,
+        and of the rows ``"held_out"``.
+    n_iter_ : int
+        Epochs of the first network.
+    converged_ : bool
+        Whether every training ended for lack of progress.
+    states_ : list of dicts of ndarrays
+        Weights of each network, by name.
+    network_ : callable or None
+        As given to the fit.
+    scaler_ : fitted transformer or None
+        None for a network of your own.
+    threshold_ : float
+    classes_ : ndarray of shape (c,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    Notes
+    -----
+    With n rows, w weights, m members and e epochs, a fit takes O(m e n w) time and holds the rows, a few copies of the
+    weights and, for the noise rate, n times at most 700 similarities. It computes in the precision of X: on a GPU, give
+    float32.
+
+    Rows, features and labels in another order give the same model; with a `network` of your own this holds for the rows
+    alone, since it may look at where a feature stands.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from skpml.deep import DeepCandidateLikelihood
+    >>> from skpml.noise import top_up
+    >>> X, truth = make_multilabel_classification(200, random_state=0)
+    >>> model = DeepCandidateLikelihood(hidden_layer_sizes=(32,), n_members=1, random_state=0)  # doctest: +SKIP
+    >>> model.fit(X, top_up(truth, 4, random_state=0)).predict_proba(X).shape  # doctest: +SKIP
+    (200, 5)
+    """
+
+    _scores_are_probabilities = True
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Sequence[int] = (256, 256),
+        dropout: float = 0.5,
+        weight_decay: float = 1e-4,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 200,
+        patience: int = 15,
+        validation_fraction: float = 0.2,
+        n_members: int = 5,
+        noise_rate: Any = "auto",
+        at_least_one: bool | str = "auto",
+        network: Factory | None = None,
+        threshold: float | str = 0.5,
+        device: str | None = None,
+        empty_rows: str = "warn",
+        empty_labels: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.dropout = dropout
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.n_members = n_members
+        self.noise_rate = noise_rate
+        self.at_least_one = at_least_one
+        self.network = network
+        self.threshold = threshold
+        self.device = device
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+        self.random_state = random_state
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        _require_torch()
+        from skpml.deep._ensemble import train_ensemble
+
+        self._check_parameters()
+        rates = known_rates(self.noise_rate, Y.shape[1])
+        random = check_random_state(self.random_state)
+        scaled = RangeScaler().fit_transform(X)
+        if not scaled.any():
+            raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        rows = self._arrange(X, scaled, Y)
+        labels = Y[np.ix_(rows, self._label_order)]
+        ensemble = train_ensemble(
+            self._trainer(X[rows], labels),
+            n_members=self.n_members,
+            fraction=float(self.validation_fraction),
+            one_true=None if is_auto(self.at_least_one) else bool(self.at_least_one),
+            rates=None if rates is None else self._tensor(rates[self._label_order].astype(Y.dtype)),
+            ridge=partial(self._ridge_chances, scaled[rows][:, self._feature_order], labels, random),
+            random=random,
+        )
+        self._keep(ensemble)
+        logits = [to_numpy(member.logits) for member in ensemble.members]
+        eta, self.confidences_ = np.empty_like(Y), np.empty_like(Y)
+        place = np.ix_(rows, self._label_order)
+        eta[place] = self._probabilities(logits)
+        self.confidences_[place] = self._believed(logits, to_numpy(ensemble.rates), labels)
+        return eta
+
+    def _arrange(self, X: Any, scaled: NDArray[Any], Y: NDArray[Any]) -> NDArray[np.intp]:
+        """The order of the rows to train in; sets those of features and labels, and the scaler.
+
+        Where things stand must not decide what they are drawn for.
+        """
+        rows = row_order(np.column_stack([scaled, Y]))
+        self.network_ = self.network
+        if self.network is None:
+            self._feature_order, self._label_order = feature_order(scaled), label_order(scaled, Y)
+            self.scaler_ = make_pipeline(RangeScaler(), StandardScaler()).fit(X[rows])
+        else:
+            # Its inputs and outputs may mean something by where they stand: pixels do.
+            self._feature_order, self._label_order = np.arange(X.shape[1]), np.arange(Y.shape[1])
+            self.scaler_ = None
+        self._hidden = tuple(int(width) for width in self.hidden_layer_sizes)
+        return rows
+
+    def _trainer(self, X: Any, Y: NDArray[Any]) -> Trainer:
+        from skpml.deep._ensemble import Trainer
+        from skpml.deep._training import Schedule
+
+        schedule = Schedule(
+            learning_rate=float(self.learning_rate),
+            weight_decay=float(self.weight_decay),
+            batch_size=self.batch_size,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+        )
+        return Trainer(
+            factory=self._factory(float(self.dropout)),
+            X=self._tensor(self._inputs(X)),
+            Y=self._tensor(Y),
+            schedule=schedule,
+        )
+
+    def _factory(self, dropout: float = 0.0) -> Factory:
+        from skpml.deep._network import perceptron
+
+        if self.network_ is None:
+            return partial(perceptron, hidden=self._hidden, dropout=dropout)
+        return self.network_
+
+    def _inputs(self, X: Any) -> NDArray[Any]:
+        """What the network sees of rows."""
+        seen = X if self.scaler_ is None else self.scaler_.transform(X)
+        return as_dense(seen, X.dtype)[:, self._feature_order]
+
+    def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
+        import torch
+
+        # PyTorch's own default may be another device.
+        device = "cpu" if self.device is None else self.device
+        return torch.as_tensor(np.ascontiguousarray(values), device=device)
+
+    def _ridge_chances(
+        self, scaled: NDArray[Any], Y: NDArray[Any], random: np.random.RandomState
+    ) -> torch.Tensor:
+        """Chances of being a candidate, by ridge regression without the row."""
+        n_anchors = min(default_n_anchors(len(scaled)), _MOST_ANCHORS)
+        anchors = RBFAnchors(n_anchors=n_anchors, random_state=random)
+        # The last column is the constant; the spectrum centres its features.
+        mapped = anchors.fit_transform(scaled.astype(np.float64))[:, :-1]
+        return self._tensor(left_out_chances(spectrum_of(mapped), Y.astype(np.float64)).astype(Y.dtype))
+
+    def _keep(self, ensemble: Ensemble) -> None:
+        """Set what prediction needs, and the course of the first member."""
+        self.states_ = [member.state for member in ensemble.members]
+        self.at_least_one_ = ensemble.one_true
+        self.noise_rate_ = np.empty(len(self._label_order))
+        self.noise_rate_[self._label_order] = to_numpy(ensemble.rates)
+        courses = [member.course for member in ensemble.members]
+        history = {"training": courses[0].training}
+        if courses[0].held_out:
+            history["held_out"] = courses[0].held_out
+        converged = all(course.converged for course in courses)
+        self._record(history, converged=converged)
+        if not converged and courses[0].held_out:
+            warnings.warn(
+                f"Networks were still making progress after max_epochs={self.max_epochs} epochs; increase max_epochs or "
+                "learning_rate.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        _require_torch()
+        if self.device is not None:
+            # A model may have moved to a machine without the device it was fitted on.
+            check_device(self.device)
+        import torch
+
+        from skpml.deep._network import build, load_state
+        from skpml.deep._training import logits_of, own_randomness
+
+        rows = self._tensor(self._inputs(X))
+        offset = torch.zeros(len(self.classes_), dtype=rows.dtype, device=rows.device)
+        logits = []
+        with own_randomness(0, rows.device):
+            module = build(self._factory(), offset, rows)
+            for state in self.states_:
+                load_state(module, state)
+                logits.append(to_numpy(logits_of(module, rows)))
+        scores = np.empty_like(logits[0])
+        scores[:, self._label_order] = self._probabilities(logits)
+        return scores
+
+    def _probabilities(self, logits: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """η, averaged over the members."""
+        each = [
+            to_probability(member, family="logistic", one_true=self.at_least_one_, rates=None)
+            for member in logits
+        ]
+        return np.mean(each, axis=0)
+
+    def _believed(self, logits: Sequence[NDArray[Any]], rates: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
+        """The probability of each candidate to be true, averaged over the members."""
+        occupied = Y.any(axis=1, keepdims=True) & self.at_least_one_
+        each = [given_one(posterior(sigmoid(member), rates, Y), occupied) for member in logits]
+        return np.mean(each, axis=0)
+
+    def _check_parameters(self) -> None:
+        check_parameters(
+            self,
+            weights=("weight_decay",),
+            counts=("batch_size", "max_epochs", "patience", "n_members"),
+        )
+        for name in ("dropout", "validation_fraction"):
+            if not _is_number(value := getattr(self, name)) or not 0 <= value < 1:
+                raise ValueError(f"{name} must be a number from 0 to below 1, got {value!r}.")
+        if not _is_number(self.learning_rate) or not 0 < self.learning_rate < np.inf:
+            raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate!r}.")
+        sizes = self.hidden_layer_sizes
+        if not isinstance(sizes, Sequence | np.ndarray) or not all(
+            isinstance(width, Integral) and not isinstance(width, bool) and width >= 1 for width in sizes
+        ):
+            raise ValueError(
+                f"hidden_layer_sizes must be whole numbers of at least 1, such as (64, 64), got {sizes!r}."
+            )
+        check_at_least_one(self.at_least_one)
+        if is_auto(self.at_least_one) and self.validation_fraction == 0:
+            raise ValueError(
+                'at_least_one="auto" needs rows held out; set it to True or False, or validation_fraction above 0.'
+            )
+        if self.device is not None:
+            check_device(self.device)
+        self._check_network()
+
+    def _check_network(self) -> None:
+        import torch
+
+        if isinstance(self.network, torch.nn.Module):
+            raise TypeError(
+                "network must be a function (n_features, n_labels) that returns a new torch.nn.Module, got a module: "
+                "each member needs one of its own."
+            )
+        if self.network is not None and not callable(self.network):
+            raise TypeError(
+                f"network must be None or a function (n_features, n_labels) that returns a torch.nn.Module, "
+                f"got {self.network!r}."
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError("skpml.deep needs PyTorch: pip install scikit-pml[torch]") from error

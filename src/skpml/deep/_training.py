@@ -1,0 +1,202 @@
+"""Mini-batch training on the candidate likelihood, with early stopping on rows held out: tensors in, a course out.
+
+The likelihood is :func:`skpml.likelihood._noise_model.log_likelihood`, the same as that of the kernel version:
+only what the logits are computed by differs. Needs PyTorch: imported by a fit only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from skpml.likelihood._noise_model import log_likelihood
+
+# What a forward pass without gradients holds at a time.
+_ROWS_AT_A_TIME = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How long and how hard to train.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Of Adam.
+    weight_decay : float
+        δ of the penalty ``(δ/2) Σ‖W‖²``, beside the mean log-likelihood of a row.
+    batch_size, max_epochs : int
+    patience : int
+        Epochs without a better held-out likelihood after which training ends.
+    """
+
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_epochs: int
+    patience: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The candidates of some rows, and what is known of them.
+
+    Attributes
+    ----------
+    candidates : (n, c)
+        0 and 1.
+    rates : (c,)
+        ρ, above 0 and below 1.
+    one_true : bool
+        Whether each row with candidates has a true label for sure.
+    """
+
+    candidates: torch.Tensor
+    rates: torch.Tensor
+    one_true: bool
+
+    def __getitem__(self, rows: torch.Tensor) -> Labels:
+        return Labels(candidates=self.candidates[rows], rates=self.rates, one_true=self.one_true)
+
+    def log_likelihood(self, logits: torch.Tensor) -> torch.Tensor:
+        """Of each row (n)."""
+        marked = (self.candidates > 0).any(dim=1, keepdim=True) if self.one_true else None
+        found: torch.Tensor = log_likelihood(logits, self.rates, self.candidates, marked)
+        return found
+
+
+@dataclass(kw_only=True)
+class Course:
+    """What happened in a training.
+
+    Attributes
+    ----------
+    training, held_out : list of float
+        Mean log-likelihood of a row in each epoch: of the mini-batches as they came, and of the rows held out after it.
+    best_epoch : int
+        Counted from 0; the weights are those after it.
+    converged : bool
+        Whether training ended before the last epoch, for lack of progress on the rows held out.
+    """
+
+    training: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    best_epoch: int = 0
+    converged: bool = False
+
+
+@contextmanager
+def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed PyTorch on the CPU and the device, and leave behind the state that was found.
+
+    Layers draw their first weights and their dropout from PyTorch's own generators, which belong to the caller.
+    """
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        # torch.manual_seed would seed every other GPU too.
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def logits_of(module: torch.nn.Module, X: torch.Tensor) -> torch.Tensor:
+    """What a network says of rows, without gradients and with dropout off."""
+    module.eval()
+    with torch.no_grad():
+        return torch.cat([module(some) for some in torch.split(X, _ROWS_AT_A_TIME)])
+
+
+def train(
+    module: torch.nn.Module,
+    X: torch.Tensor,
+    labels: Labels,
+    *,
+    held: NDArray[np.intp],
+    schedule: Schedule,
+    random: np.random.RandomState,
+) -> Course:
+    """Maximise the mean log-likelihood less the penalty, in place; the weights of the best epoch are kept.
+
+    Parameters
+    ----------
+    module : Module
+        From rows to logits.
+    X : (n, ...)
+    labels : Labels
+        Of these rows.
+    held : indices
+        Rows that the training never sees, by which the best epoch is told. Without any, the last epoch is kept.
+    schedule : Schedule
+    random : RandomState
+        Draws the mini-batches.
+    """
+    learnt = np.setdiff1d(np.arange(X.shape[0]), held)
+    left_out = torch.as_tensor(held, device=X.device)
+    X_held, labels_held = X[left_out], labels[left_out]
+    groups = _groups(module, schedule.weight_decay)
+    # Fused: half the time of a step where layers are small.
+    optimizer = torch.optim.Adam(groups, lr=schedule.learning_rate, fused=True)
+    course = Course()
+    best, best_weights = -np.inf, None
+    for epoch in range(schedule.max_epochs):
+        course.training.append(
+            _epoch(module, optimizer, X, labels, random.permutation(learnt), schedule.batch_size)
+        )
+        if not len(held):
+            course.best_epoch = epoch
+            continue
+        value = float(labels_held.log_likelihood(logits_of(module, X_held)).mean())
+        course.held_out.append(value)
+        if value > best:
+            best, best_weights, course.best_epoch = value, deepcopy(module.state_dict()), epoch
+        elif epoch - course.best_epoch >= schedule.patience:
+            course.converged = True
+            break
+    if best_weights is not None:
+        module.load_state_dict(best_weights)
+    return course
+
+
+def _epoch(
+    module: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    X: torch.Tensor,
+    labels: Labels,
+    order: NDArray[np.intp],
+    batch_size: int,
+) -> float:
+    """One pass over the rows in the given order; their mean log-likelihood."""
+    module.train()
+    total = torch.zeros((), dtype=X.dtype, device=X.device)
+    for rows in torch.split(torch.as_tensor(order, device=X.device), _even(len(order), batch_size)):
+        optimizer.zero_grad(set_to_none=True)
+        loss = -labels[rows].log_likelihood(module(X[rows])).mean()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        total -= loss.detach() * len(rows)
+    return float(total) / len(order)
+
+
+def _even(n: int, batch_size: int) -> list[int]:
+    """Sizes of as few batches as will do, as equal as can be: a last batch of one row would be a wild step."""
+    count = -(-n // batch_size)
+    return [n // count + (place < n % count) for place in range(count)]
+
+
+def _groups(module: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Parameters for the optimiser: weights and kernels are penalised; shifts and scales (vectors) are not."""
+    parameters = list(module.parameters())
+    # In Adam, unlike AdamW, this is the gradient of the penalty.
+    return [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]

@@ -1,0 +1,264 @@
+"""PML-MA with a scikit-learn face."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpml._validation import check_parameters
+from skpml.base import BasePMLClassifier
+from skpml.features import as_dense, resolve_feature_map
+from skpml.graph import check_similarity, neighbour_similarity
+from skpml.modal_alignment._selection import choose_weights
+from skpml.modal_alignment._shared_grid import WEIGHTS
+from skpml.modal_alignment._solver import Callback, Weights, solve
+from skpml.views import ViewScaler
+
+__all__ = ["PMLMA"]
+
+_NOTHING_BELIEVED = 1e-3
+
+
+class PMLMA(BasePMLClassifier):
+    """Partial multi-label learning by feature-label modal alignment (PML-MA).
+
+    Splits the candidates Y into low-rank pseudo-labels R and noise, aligns R with the features in a common space,
+    globally and between neighbours, pulls rows towards the prototypes of their labels, and reads the classifier off the
+    alignment. Minimises, by alternating closed-form and proximal steps,
+
+        ‖XP1 − RP2‖² + ‖Y − RQᵀ‖² + λ‖R‖* + α Σ_ij S_ij‖P1ᵀx_i − P2ᵀr_j‖² + β‖DX − RVᵀ‖² + γ‖P1P2ᵀ‖²
+
+    over R (0 ≤ R ≤ Y), Q (orthogonal), P1, P2 (P2ᵀP2 = I) and V, with D = diag(R·1).
+
+    Parameters
+    ----------
+    lam, alpha, beta, gamma : float, default=1, 0.01, 0.01, 1
+        Weights λ (low rank), α (local alignment), β (prototypes), γ (size of the classifier), each at least 0.
+    weights : None or "auto", default=None
+        None takes the four weights as given. "auto" chooses all four without a true label: of about forty points, the
+        one that ranks the candidates of rows left out of a fit best. What was given then serves only where the
+        candidates tell nothing apart.
+    n_neighbors : int, default=5
+        Neighbours of a row in the similarity graph.
+    subspace_dim : int or None, default=None
+        Dimension m of the common space; None is the smaller of the number of mapped features and of labels.
+    feature_map : {"rbf", "linear"} or transformer, default="rbf"
+        What the solver sees of the scaled features: similarities to anchor rows, the features themselves, or the
+        output of a scikit-learn transformer.
+    n_anchors : int or None, default=None
+        Anchors of the "rbf" map; None follows the published rule, see :func:`skpml.features.default_n_anchors`.
+    prototypes : {"mean", "least-squares"}, default="mean"
+        Form of the class prototypes V.
+    basis : {"identity", "orthogonal"}, default="identity"
+        Keep the label basis Q at the identity, or learn it as the paper does. The learnt basis can drift and mix
+        labels; on no data set of the method page did it raise average precision, hence the default.
+    threshold : float or "auto", default="auto"
+        Scores above it are predicted. "auto" estimates, without any true label, how far the noise has lifted the
+        scores of negatives, and cuts half way; see :mod:`skpml._threshold`. The paper uses 0.5.
+    max_iter : int, default=50
+    tol : float, default=1e-3
+        Stop where the objective changes relatively by less.
+    graph : scipy sparse matrix of shape (n, n) or None, default=None
+        Symmetric similarity of the training rows, instead of the neighbour graph.
+    views : dict of name to list of columns or None, default=None
+        Groups of columns of X, by position or by name in a data frame, that are views of their own; every column belongs
+        to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
+    view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
+        How much each view counts; "auto" learns it from the candidates.
+    without : collection of {"decomposition", "alignment", "prototypes"}, default=()
+        Parts of the objective to leave out, for ablation.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+    callback : callable or None, default=None
+        Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. The fits
+        behind ``weights="auto"`` do not call it.
+    random_state : int, RandomState or None, default=None
+        Draws the anchors, where not all rows are anchors, and the inner folds of ``weights="auto"``. Nothing else is
+        random.
+
+    Attributes
+    ----------
+    confidences_ : ndarray of shape (n, c)
+        R: how far each candidate of a training row is believed, between 0 and 1, and 0 outside the candidates.
+    coef_ : ndarray of shape (n_mapped_features, c)
+        Scores are ``mapped @ coef_``.
+    prototypes_ : ndarray of shape (n_mapped_features, c)
+    basis_ : ndarray of shape (c, c)
+    feature_projection_, label_projection_ : ndarray
+        P1 and P2; their product is ``coef_``.
+    weights_ : dict
+        The four weights of the fit, by name, given or chosen.
+    selection_ : dict
+        ``"tried"``: a dict for every point that was judged, in the order of the search, with its four weights,
+        ``"precision"`` (mean over inner folds of the average precision of rows left out, the candidates taken for the
+        truth), ``"fold_precision"`` (of each fold) and ``"distance"`` (by how many standard errors its rows fall short
+        of the best point's). Empty where the weights were given.
+    threshold_ : float
+    classes_ : ndarray of shape (c,)
+        Label names.
+    history_ : dict of ndarrays
+        Each weighted loss term, the objective and ``‖Q − I‖`` after every iteration.
+    n_iter_ : int
+    converged_ : bool
+    view_weights_ : dict of name to float
+        Share of each view, with the sum 1; one matrix is "view 0".
+    scaler_, feature_map_ : fitted transformers
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had names
+
+    References
+    ----------
+    Y. Chen, W. Lv, Y. Huang, X. Fang, J. Wen, Y. Xu, G. Li. Feature-Label Modal Alignment for Robust Partial
+    Multi-Label Learning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from skpml import PMLMA
+    >>> from skpml.noise import top_up
+    >>> X, truth = make_multilabel_classification(300, random_state=0)
+    >>> model = PMLMA().fit(X, top_up(truth, 4, random_state=0))
+    >>> model.confidences_.shape
+    (300, 5)
+    """
+
+    _takes_views = True
+
+    def __init__(
+        self,
+        *,
+        lam: float = 1.0,
+        alpha: float = 1e-2,
+        beta: float = 1e-2,
+        gamma: float = 1.0,
+        weights: str | None = None,
+        n_neighbors: int = 5,
+        subspace_dim: int | None = None,
+        feature_map: Any = "rbf",
+        n_anchors: int | None = None,
+        prototypes: str = "mean",
+        basis: str = "identity",
+        threshold: float | str = "auto",
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        graph: Any = None,
+        views: Any = None,
+        view_weights: Any = "auto",
+        without: Collection[str] = (),
+        empty_rows: str = "warn",
+        empty_labels: str = "error",
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.lam = lam
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.weights = weights
+        self.n_neighbors = n_neighbors
+        self.subspace_dim = subspace_dim
+        self.feature_map = feature_map
+        self.n_anchors = n_anchors
+        self.prototypes = prototypes
+        self.basis = basis
+        self.threshold = threshold
+        self.max_iter = max_iter
+        self.tol = tol
+        self.graph = graph
+        self.views = views
+        self.view_weights = view_weights
+        self.without = without
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+        self.callback = callback
+        self.random_state = random_state
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        self._check_parameters()
+        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
+        self.view_weights_ = self.scaler_.weights_
+        if not self.scaler_.scale_.any():
+            raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        self._set_weights(X, Y)
+        scaled = self.scaler_.transform(X)
+        similarity = self._similarity(scaled)
+        self.feature_map_ = resolve_feature_map(
+            self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
+        )
+        mapped = as_dense(self.feature_map_.fit_transform(scaled), X.dtype)
+        if not isinstance(self.feature_map, str) and not np.isfinite(mapped).all():
+            raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
+        solution = solve(
+            mapped,
+            Y,
+            similarity,
+            weights=Weights(**self.weights_),
+            subspace_dim=self.subspace_dim,
+            prototypes=self.prototypes,  # type: ignore[arg-type]
+            basis=self.basis,  # type: ignore[arg-type]
+            without=self.without,  # type: ignore[arg-type]
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self.callback,
+        )
+        self.coef_ = solution.coef
+        self.feature_projection_ = solution.feature_projection
+        self.label_projection_ = solution.label_projection
+        self.confidences_ = solution.pseudo_labels
+        self.prototypes_ = solution.prototypes
+        self.basis_ = solution.basis
+        self._record(solution.history, converged=solution.converged)
+        if self.confidences_.max() < _NOTHING_BELIEVED:
+            warnings.warn(
+                f"No candidate is believed: the low-rank weight lam={self.weights_['lam']:g} outweighs "
+                f"{X.shape[0]} rows. Use a smaller lam.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return solution.scores
+
+    def _set_weights(self, X: Any, Y: NDArray[Any]) -> None:
+        if self.weights is None:
+            self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
+            self.selection_: dict[str, Any] = {"tried": []}
+        else:
+            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
+
+    def _with_known_views(self) -> PMLMA:
+        """A model for the same matrix whose views and their weights are those that were found."""
+        if len(self._view_columns) == 1:
+            return self
+        columns = {name: places.tolist() for name, places in self._view_columns.items()}
+        return type(self)(
+            **{**self.get_params(deep=False), "views": columns, "view_weights": self.view_weights_}
+        )
+
+    def _similarity(self, scaled: NDArray[Any]) -> Any:
+        if self.graph is not None:
+            return check_similarity(self.graph, scaled.shape[0])
+        if self.weights_["alpha"] == 0 or "alignment" in self.without:
+            return None
+        return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
+        return mapped @ self.coef_.astype(X.dtype, copy=False)
+
+    def _check_parameters(self) -> None:
+        check_parameters(
+            self,
+            weights=("lam", "alpha", "beta", "gamma", "tol"),
+            counts=("n_neighbors", "max_iter"),
+            optional_counts=("subspace_dim", "n_anchors"),
+            choices={"prototypes": ("mean", "least-squares"), "basis": ("orthogonal", "identity")},
+        )
+        if isinstance(self.without, str) or not isinstance(self.without, Collection):
+            raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
+        if self.weights is not None and not (isinstance(self.weights, str) and self.weights == "auto"):
+            raise ValueError(
+                f'weights must be None, for those given as lam, alpha, beta and gamma, or "auto", got {self.weights!r}.'
+            )

@@ -1,0 +1,320 @@
+"""The alternating loop of PML-MA: arrays in, :class:`Solution` out. Knows nothing of scikit-learn.
+
+Letters as in :mod:`skpml.modal_alignment._updates`. Every array belongs to the namespace of the inputs (NumPy, PyTorch or
+any other of the array API standard).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from array_api_compat import array_namespace, device
+
+from skpml.linalg import Array, one_blas, ridge_factor, sparse_operator, squared_row_norms, tall_product
+from skpml.modal_alignment import _objective as objective
+from skpml.modal_alignment import _updates as updates
+
+Basis = Literal["orthogonal", "identity"]
+Component = Literal["decomposition", "alignment", "prototypes"]
+Callback = Callable[[int, dict[str, float]], Any]
+
+COMPONENTS: tuple[Component, ...] = ("decomposition", "alignment", "prototypes")
+# The columns of a history: the weighted terms, their sum, and how far the label basis has turned.
+TERMS = (
+    "global_alignment",
+    "decomposition",
+    "low_rank",
+    "local_alignment",
+    "prototypes",
+    "classifier",
+)
+HISTORY = (*TERMS, "objective", "basis_drift")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Weights of the objective: low rank λ, local alignment α, prototypes β, classifier size γ."""
+
+    lam: float = 1.0
+    alpha: float = 1e-2
+    beta: float = 1e-2
+    gamma: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """What a fit leaves behind.
+
+    Attributes
+    ----------
+    coef : (d, c)
+        ``P1 P2ᵀ``: scores are ``X @ coef``.
+    scores : (n, c)
+        Scores of the rows that were fitted.
+    feature_projection : (d, m)
+    label_projection : (c, m)
+    pseudo_labels : (n, c)
+        R, between 0 and the candidates.
+    basis : (c, c)
+        Q.
+    prototypes : (d, c)
+        V.
+    history : dict of lists
+        One value an iteration: each weighted loss term, ``"objective"`` (their sum) and ``"basis_drift"`` (‖Q − I‖).
+    n_iter : int
+    converged : bool
+    """
+
+    coef: Array
+    scores: Array
+    feature_projection: Array
+    label_projection: Array
+    pseudo_labels: Array
+    basis: Array
+    prototypes: Array
+    history: dict[str, list[float]]
+    n_iter: int
+    converged: bool
+
+
+class _Neighbourhood:
+    """The graph as the algorithm sees it: degrees, ``w = 1 + αδ`` and the product with S."""
+
+    def __init__(self, similarity: Any, alpha: float, like: Array) -> None:
+        xp = array_namespace(like)
+        self.alpha = alpha if similarity is not None else 0.0
+        self.row_weights: Array | None = None
+        self.largest_degree = 0.0
+        if self.alpha > 0:
+            self.apply = sparse_operator(similarity, like)
+            ones = xp.ones((like.shape[0], 1), dtype=like.dtype, device=device(like))
+            self.degrees = self.apply(ones)[:, 0]
+            self.row_weights = 1 + self.alpha * self.degrees
+            self.largest_degree = float(xp.max(self.degrees))
+
+    def smooth(self, M: Array) -> Array:
+        """``(I + αS) M``."""
+        return M + self.alpha * self.apply(M) if self.alpha > 0 else M
+
+
+def solve(
+    X: Array,
+    Y: Array,
+    similarity: Any = None,
+    *,
+    weights: Weights,
+    subspace_dim: int | None = None,
+    prototypes: updates.Prototypes = "mean",
+    basis: Basis = "identity",
+    without: Collection[Component] = (),
+    max_iter: int = 50,
+    tol: float = 1e-3,
+    callback: Callback | None = None,
+) -> Solution:
+    """Minimise PML-MA's objective by alternating block updates.
+
+    Parameters
+    ----------
+    X : (n, d)
+        Mapped features.
+    Y : (n, c)
+        Candidates as 0.0 and 1.0, in the dtype of X.
+    similarity : scipy sparse (n, n) or None
+        Symmetric neighbour similarity; None (or ``weights.alpha == 0``) leaves local alignment out.
+    weights : Weights
+    subspace_dim : int or None
+        m, the dimension of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every
+        update and is left at the identity.
+    prototypes, basis
+        Form of V, and whether Q is learnt or kept at I.
+    without : collection of {"decomposition", "alignment", "prototypes"}
+        Terms to leave out (the ablation). Without alignment the classifier is fitted once, at the end, to the final
+        pseudo-labels.
+    max_iter, tol
+        Stop where the objective changes by less than ``tol``, relative to its last value.
+    callback : callable or None
+        Called as ``callback(iteration, losses)`` after every iteration; a true return value stops the fit.
+    """
+    with one_blas(X):
+        fit = _Fit(X, Y, similarity, weights, subspace_dim, prototypes, basis, frozenset(without))
+        return fit.run(max_iter, tol, callback)
+
+
+class _Fit:
+    """State of one fit. Built once, stepped by :meth:`run`; every update itself is a pure function."""
+
+    def __init__(
+        self,
+        X: Array,
+        Y: Array,
+        similarity: Any,
+        weights: Weights,
+        subspace_dim: int | None,
+        prototypes: updates.Prototypes,
+        basis: Basis,
+        without: frozenset[Component],
+    ) -> None:
+        xp = self.xp = array_namespace(X, Y)
+        d, c = X.shape[1], Y.shape[1]
+        unknown = without - set(COMPONENTS)
+        if unknown:
+            raise ValueError(f"without has unknown parts {sorted(unknown)}; choose from {list(COMPONENTS)}.")
+        m = min(d, c) if subspace_dim is None else subspace_dim
+        if not 1 <= m <= min(d, c):
+            raise ValueError(f"subspace_dim must lie between 1 and min(d, c) = {min(d, c)}, got {m}.")
+        self.X, self.Y, self.weights, self.prototype_kind = X, Y, weights, prototypes
+        self.aligns = "alignment" not in without
+        self.decomposes = "decomposition" not in without
+        self.turns = self.decomposes and basis == "orthogonal"
+        self.beta = weights.beta if "prototypes" not in without else 0.0
+        self.lam = weights.lam if self.decomposes else 0.0
+        self.graph = _Neighbourhood(similarity if self.aligns else None, weights.alpha, X)
+        self.eye = xp.eye(c, dtype=Y.dtype, device=device(Y))
+
+        self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=weights.gamma)
+        self.squared_norms = squared_row_norms(X) if self.beta else None
+
+        self._set_pseudo_labels(Y)
+        self.Q: Array | None = None
+        self.P2: Array | None = None
+        if m < c:
+            self._start_projections(m)
+
+    def _start_projections(self, m: int) -> None:
+        """P2 spans the m label directions that the features predict best; P1 follows.
+
+        The paper starts from random projections. This start depends on nothing random and turns with the labels:
+        the leading eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
+        """
+        target = tall_product(self.X, self._smoothed_pseudo_labels(), transpose=True)
+        explained = target.T @ self.solve_ridge(target)
+        _, vectors = self.xp.linalg.eigh((explained + explained.T) / 2)
+        self.P2 = vectors[:, -m:]
+        self._update_features_side(projection=True, prototypes=False)
+
+    def _set_pseudo_labels(self, R: Array) -> None:
+        """R, and with it SR, which the local loss and the next classifier both need."""
+        self.R = R
+        self.SR = self.graph.apply(R) if self.graph.alpha else None
+
+    def _smoothed_pseudo_labels(self) -> Array:
+        """``R + αSR``."""
+        return self.R if self.SR is None else self.R + self.graph.alpha * self.SR
+
+    def _project(self, R: Array) -> Array:
+        return R if self.P2 is None else R @ self.P2
+
+    def _back_project(self, M: Array) -> Array:
+        return M if self.P2 is None else M @ self.P2.T
+
+    def _update_features_side(self, *, projection: bool, prototypes: bool) -> None:
+        """P1, V or both, and their products with X.
+
+        X is by far the largest array: both right-hand sides share one pass over it, and both products another.
+        """
+        xp, R = self.xp, self.R
+        targets = [self._project(self._smoothed_pseudo_labels())] if projection else []
+        if prototypes:
+            means = self.prototype_kind == "mean"
+            targets.append(R if means else xp.sum(R, axis=1)[:, None] * R)
+        sides = tall_product(self.X, xp.concat(targets, axis=1), transpose=True)
+        m = targets[0].shape[1] if projection else 0
+        columns = []
+        if projection:
+            self.P1 = updates.update_feature_projection(self.solve_ridge, sides[:, :m])
+            columns.append(self.P1)
+        if prototypes:
+            update = updates.mean_prototypes if means else updates.least_squares_prototypes
+            self.V = update(sides[:, m:], R)
+            columns.append(self.V)
+        products = tall_product(self.X, xp.concat(columns, axis=1))
+        if projection:
+            self.XP1 = products[:, :m]
+        self.XV = products[:, m:]
+
+    def _update_pseudo_labels(self) -> None:
+        xp, R = self.xp, self.R
+        gradient = xp.zeros_like(R)
+        curvature = xp.zeros_like(self.eye)
+        if self.aligns:
+            scores = self._back_project(self.graph.smooth(self.XP1))
+            gradient = gradient + updates.alignment_gradient(R, self.P2, scores, self.graph.row_weights)
+            curvature = curvature + (self.eye if self.P2 is None else self.P2 @ self.P2.T)
+        if self.decomposes:
+            gradient = gradient + updates.decomposition_gradient(R, self.Y, self.Q)
+            curvature = curvature + self.eye
+        if self.beta:
+            row_sums = xp.sum(R, axis=1)
+            gradient = gradient + self.beta * updates.prototype_gradient(R, self.V, self.XV, row_sums)
+            curvature = curvature + self.beta * (self.V.T @ self.V)
+        lipschitz = updates.lipschitz_constant(curvature, self.graph.alpha, self.graph.largest_degree)
+        if lipschitz > 0:
+            self._set_pseudo_labels(
+                updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam)
+            )
+
+    def _iterate(self) -> None:
+        if self.aligns and self.P2 is not None:
+            self.P2 = updates.update_label_projection(
+                self.R, self.P1, self.graph.smooth(self.XP1), self.graph.row_weights, self.weights.gamma
+            )
+        if self.aligns or self.beta:
+            self._update_features_side(projection=self.aligns, prototypes=self.beta > 0)
+        if self.turns:
+            self.Q = updates.update_basis(self.R, self.Y)
+        self._update_pseudo_labels()
+
+    def _losses(self) -> dict[str, float]:
+        """Every weighted term at the current state, their sum, and the drift of Q."""
+        losses = dict.fromkeys(HISTORY, 0.0)
+        if self.aligns:
+            labels = self._project(self.R)
+            losses["global_alignment"] = objective.global_alignment_loss(self.XP1, labels)
+            losses["classifier"] = self.weights.gamma * objective.classifier_size(self.P1)
+            if self.SR is not None:
+                losses["local_alignment"] = self.graph.alpha * objective.local_alignment_loss(
+                    self.XP1, labels, self._project(self.SR), self.graph.degrees
+                )
+        if self.decomposes:
+            losses["decomposition"] = objective.decomposition_loss(self.Y, self.R, self.Q)
+            losses["low_rank"] = self.lam * objective.nuclear_norm(self.R) if self.lam else 0.0
+        if self.beta:
+            losses["prototypes"] = self.beta * objective.prototype_loss(
+                self.R, self.V, self.XV, self.squared_norms
+            )
+        losses["objective"] = sum(losses[term] for term in TERMS)
+        if self.Q is not None:
+            losses["basis_drift"] = float(self.xp.linalg.matrix_norm(self.Q - self.eye))
+        return losses
+
+    def run(self, max_iter: int, tol: float, callback: Callback | None) -> Solution:
+        history: dict[str, list[float]] = {name: [] for name in HISTORY}
+        converged, previous, iteration = False, None, 0
+        for iteration in range(1, max_iter + 1):
+            self._iterate()
+            losses = self._losses()
+            for name, value in losses.items():
+                history[name].append(value)
+            current = losses["objective"]
+            converged = previous is not None and abs(current - previous) <= tol * abs(previous)
+            stopped = bool(callback(iteration, losses)) if callback is not None else False
+            if converged or stopped:
+                break
+            previous = current
+        if not (self.aligns and self.beta):
+            self._update_features_side(projection=not self.aligns, prototypes=not self.beta)
+        label_projection = self.eye if self.P2 is None else self.P2
+        return Solution(
+            coef=self._back_project(self.P1),
+            scores=self._back_project(self.XP1),
+            feature_projection=self.P1,
+            label_projection=label_projection,
+            pseudo_labels=self.R,
+            basis=self.eye if self.Q is None else self.Q,
+            prototypes=self.V,
+            history=history,
+            n_iter=iteration,
+            converged=converged,
+        )

@@ -1,0 +1,217 @@
+"""The ceiling: any multi-label learner, trained on true labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from skpml._labels import EncodedLabels, encode_labels
+from skpml.base import BasePMLClassifier
+from skpml.reference._ridge import CandidateRidge
+
+__all__ = ["Oracle"]
+
+_OWN_CUT = "estimator"
+# What the scores are, best first, and where the estimator itself cuts them. Probabilities come before decision values
+# because ranking compares labels with each other, and separate classifiers need not agree on the scale of the latter.
+_CUTS = {"predict_proba": 0.5, "decision_function": 0.0, "predict": 0.5}
+
+
+class Oracle(BasePMLClassifier):
+    """A learner that is told the truth: what could be reached if no candidate were false.
+
+    Takes its place among other methods in a comparison, sees the candidates as they do, and trains the estimator
+    inside on ``truth`` instead::
+
+        Oracle(CandidateRidge()).fit(X, candidates, truth=truth)
+
+    Without ``truth`` it trains on y, which then must hold true labels.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        A method of this library, or any multi-label classifier of scikit-learn. None is
+        :class:`~skpml.reference.CandidateRidge`.
+    threshold : float or "estimator", default="estimator"
+        "estimator" leaves decisions and probabilities to the estimator. With a number, scores above it are predicted,
+        and probabilities are made from scores as everywhere in this library.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+        What to do about rows without a true label and labels that no row truly has. The estimator's own parameters of
+        this name, if it has them, are not asked.
+
+    Attributes
+    ----------
+    estimator_ : the fitted estimator
+    threshold_ : float
+        Where the scores are cut; the estimator's own cut by default.
+    classes_ : ndarray of shape (c,)
+
+    Notes
+    -----
+    The scores are those of ``decision_function`` for methods of this library. For other estimators they are
+    probabilities, or else decision values, or else the 0/1 predictions. A label that all rows or no row truly has is left
+    to the estimator: scikit-learn's forests, neighbours and ``OneVsRestClassifier`` take it, others may refuse.
+
+    ``truth`` goes along with the rows in cross-validation: ``cross_validate(Oracle(), X, y, params={"truth": truth})``,
+    with :meth:`set_fit_request` where metadata routing is enabled. Mind that it then scores against y, the candidates:
+    for scores against the truth, split and score by hand, or pass y = truth. Cost and memory are the estimator's. A model
+    file can hold an oracle around a method of this library; around a forest it cannot.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from skpml.noise import top_up
+    >>> from skpml.reference import Oracle
+    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
+    >>> candidates = top_up(truth, 4, random_state=0)
+    >>> ceiling = Oracle(RandomForestClassifier(random_state=0)).fit(X, candidates, truth=truth)
+    >>> ceiling.decision_function(X).shape
+    (300, 5)
+    """
+
+    _threshold_rules = (_OWN_CUT,)
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float | str = _OWN_CUT,
+        empty_rows: str = "warn",
+        empty_labels: str = "error",
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.empty_rows = empty_rows
+        self.empty_labels = empty_labels
+
+    def fit(self, X: Any, y: Any, truth: Any = None) -> Self:
+        """Learn from rows and their true labels.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, d)
+        y : (n, c) matrix of 0 and 1, list of n label sets, or n classes
+            The candidates of each row, or its true labels where `truth` is None.
+        truth : like y, or None, default=None
+            The true labels, each among the candidates of its row. Columns with names (data frame, label sets) are matched
+            by name, others by position.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y if truth is None else true_labels(truth, encode_labels(y)))
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        if self.estimator is not None and not hasattr(self.estimator, "fit"):
+            raise ValueError(f"estimator must be a classifier or None, got {self.estimator!r}.")
+        self.estimator_: Any = CandidateRidge() if self.estimator is None else clone(self.estimator)
+        policies = {
+            name: "ignore"
+            for name in self.estimator_.get_params()
+            if name.split("__")[-1] in ("empty_rows", "empty_labels")
+        }
+        self.estimator_.set_params(**policies)
+        targets = Y.astype(np.int64)
+        # scikit-learn takes a single column for a mistake.
+        self.estimator_.fit(X, targets if self._is_ours or Y.shape[1] > 1 else targets[:, 0])
+        # In place of training scores, which nobody asks for: the cut is the estimator's.
+        return Y
+
+    @property
+    def _is_ours(self) -> bool:
+        return isinstance(self.estimator_, BasePMLClassifier)
+
+    def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
+        self.threshold_ = self.estimator_.threshold_ if self._is_ours else _CUTS[self._score_method]
+        self._probability_width = 1.0
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        return self._ask(self._score_method, X).astype(X.dtype, copy=False)
+
+    @property
+    def _score_method(self) -> str:
+        if self._is_ours:
+            return "decision_function"
+        return next(method for method in _CUTS if hasattr(self.estimator_, method))
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """The estimator's probabilities, n×c; made from its scores where it has none or `threshold` is a number.
+
+        Where y had one class a row, the softmax of 8 times the scores: each row sums to 1.
+        """
+        if self._has_own("predict_proba"):
+            return self._ask("predict_proba", self._validate_features(X, reset=False))
+        return super().predict_proba(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The estimator's decisions: a 0/1 matrix in the order of ``classes_``, or one class a row where y was so."""
+        if self._has_own("predict"):
+            return self._ask("predict", self._validate_features(X, reset=False)).astype(np.int64)
+        return super().predict(X)
+
+    def _has_own(self, method: str) -> bool:
+        check_is_fitted(self)
+        return self.threshold == _OWN_CUT and self._layout == "indicator" and hasattr(self.estimator_, method)
+
+    def _ask(self, method: str, X: Any) -> NDArray[Any]:
+        """What a method of the estimator says, as an n×c matrix with a number for each label."""
+        said = getattr(self.estimator_, method)(X)
+        if method == "predict_proba" and not self._is_ours:
+            said = _chances(said, self.estimator_.classes_, n_labels=len(self.classes_))
+        return np.asarray(said).reshape(X.shape[0], len(self.classes_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inside = CandidateRidge() if self.estimator is None else self.estimator
+        tags.input_tags.sparse = get_tags(inside).input_tags.sparse
+        return tags
+
+
+def true_labels(truth: Any, candidates: EncodedLabels) -> EncodedLabels:
+    """True labels in the columns of the candidates; one that is not among the candidates of its row is an error."""
+    given = encode_labels(truth)
+    names, n = candidates.classes.tolist(), len(candidates.candidates)
+    if len(given.candidates) != n:
+        raise ValueError(f"truth has {len(given.candidates)} rows, but y has {n}.")
+    if not given.named and given.candidates.shape[1] != len(names):
+        raise ValueError(f"truth has {given.candidates.shape[1]} labels, but y has {len(names)}.")
+    column = {name: index for index, name in enumerate(names)}
+    matrix = np.zeros_like(candidates.candidates)
+    for index, name in enumerate(given.classes.tolist() if given.named else names):
+        is_true = given.candidates[:, index]
+        allowed = candidates.candidates[:, column[name]] if name in column else np.zeros_like(is_true)
+        outside = np.flatnonzero(is_true > allowed)
+        if len(outside):
+            raise ValueError(
+                f"truth says that row {outside[0]} has label {name!r}, but y does not have it among the candidates of "
+                f"that row; every true label must be a candidate."
+            )
+        if name in column:
+            matrix[:, column[name]] = is_true
+    return replace(candidates, candidates=matrix)
+
+
+def _chances(said: Any, classes: Any, *, n_labels: int) -> NDArray[Any]:
+    """The chance of each label from ``predict_proba``, in whichever of scikit-learn's forms it comes.
+
+    Several labels come as a matrix with a column a label, or as a list of matrices; these, and the matrix of a single
+    label, have a column for "no" and one for "yes", unless only one of the two answers was ever seen.
+    """
+    if not isinstance(said, list):
+        if n_labels > 1:
+            return np.asarray(said)
+        said, classes = [said], [classes]
+    return np.column_stack(
+        [
+            label[:, 1] if len(seen) == 2 else np.full(len(label), float(seen[0]))
+            for label, seen in zip(said, classes, strict=True)
+        ]
+    )

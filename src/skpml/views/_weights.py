@@ -1,0 +1,204 @@
+"""How much each view counts, learnt from the candidates: by how well the other rows predict a row's candidates.
+
+With d_v the distance of two rows in view v, divided by its root mean square over all pairs, and weights w that add up to
+1, the views have one kernel together, the product of a Gaussian kernel for each:
+
+    k(x, a) = Π_v exp(−½ w_v d_v(x, a)²).
+
+A weight is the share of the squared distance that a view makes up. Weights are judged by ridge regression of the
+candidates on k, by the squared error of each row in the regression without it. That is a proper score of the chance to
+be a candidate, and what the features say about that chance is what they say about the true labels, as long as false
+candidates do not depend on the features. It tells weights apart far better than a ranking criterion does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import euclidean_distances
+
+from skpml._ordering import row_order
+from skpml._spectrum import ridge_scores, spectrum_of
+
+Floats = NDArray[np.float64]
+Weights = tuple[float, ...]
+
+_MAX_ROWS, _MAX_ANCHORS = 3000, 300
+_GAMMAS = tuple(10.0 ** (power / 2) for power in range(-6, 3))
+# A change of the weights must gain this many standard errors, row by row: views that matter alike keep their share.
+# A view without a weight must promise more to get one: among many views of noise some look telling by chance.
+_LEAST_GAIN, _LEAST_GAIN_OF_RETURN = 1.0, 2.0
+_MAX_ROUNDS = 10
+# Changes of a weight that are tried, and the share at which a view comes back that had none.
+_FACTORS, _SHARE_OF_RETURN = (0.0, 1 / 3, 3.0), 0.1
+_DIGITS = 9
+# Times an equal share: below it, a view is asked whether it is needed at all.
+_SMALL_SHARE = 0.5
+# Of the error: a smaller gain is rounding, as between two ways to weigh a view and its copy.
+_LEAST_SHARE = 1e-9
+
+
+def spreads(views: Sequence[NDArray[Any]]) -> Floats:
+    """Half the mean squared distance of two rows, for each view: the sum of the variances of its columns."""
+    return np.array([float(view.var(axis=0, dtype=np.float64).sum()) for view in views])
+
+
+def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats:
+    """Weights of views, at least 0 and with the sum 1, from the candidates.
+
+    Begins with all columns side by side (weights proportional to the spread of the views) and takes a third or three
+    times the weight of a view, or none, as long as that gains more than a standard error; where nothing of the kind does,
+    equal weights and each view alone are tried too. So views keep the weights that they have side by side unless there
+    is evidence against it. In the end a view with less than half an equal share goes, unless that costs more than a
+    standard error.
+
+    At most 3000 rows and 300 anchors are looked at, spread evenly over the rows in the order of their content; nothing is
+    random, and the order of rows, of columns and of views does not matter.
+
+    Parameters
+    ----------
+    views : sequence of arrays of shape (n, d_v)
+        Columns on comparable scales.
+    Y : array of shape (n, c)
+        Candidates, 0 or 1.
+
+    Returns
+    -------
+    ndarray of shape (len(views),)
+        A view in which all rows are alike has the weight 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpml.views import learn_view_weights
+    >>> rng = np.random.default_rng(0)
+    >>> telling, noise = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
+    >>> learn_view_weights([telling, noise], (telling > 0.5).astype(int))
+    array([1., 0.])
+    """
+    spread = spreads(views)
+    varies = np.flatnonzero(spread > 0)
+    weights = np.zeros(len(views))
+    if len(varies) < 2:
+        weights[varies if len(varies) else slice(None)] = 1.0
+        return weights / weights.sum()
+    judge = _Judge([views[view] for view in varies.tolist()], spread[varies], np.asarray(Y, dtype=np.float64))
+    weights[varies] = _search(judge, spread[varies])
+    return weights
+
+
+def _search(judge: _Judge, spread: Floats) -> Weights:
+    n_views = len(spread)
+    others = [_shares(np.ones(n_views)), *(_shares(alone) for alone in np.eye(n_views))]
+    best = _shares(spread)
+    for _ in range(_MAX_ROUNDS):
+        found = _changed(judge, best)
+        # Far away, and so a last resort: beside much noise one view alone looks good, and the others are lost.
+        if found == best:
+            found = judge.better(best, others, _LEAST_GAIN)
+        if found == best:
+            found = judge.better(best, _returns(best), _LEAST_GAIN_OF_RETURN)
+        if found == best:
+            break
+        best = found
+    return _pruned(judge, best)
+
+
+def _pruned(judge: _Judge, weights: Weights) -> Weights:
+    """Without views of a small share that dropping does no harm that could be told; the smallest go first."""
+    for view in np.argsort(weights, kind="stable").tolist():
+        small = _SMALL_SHARE / np.count_nonzero(weights)
+        if 0 < weights[view] < small:
+            dropped = _shares(_with(weights, view, 0.0))
+            if judge.better(dropped, [weights], _LEAST_GAIN) == dropped:
+                weights = dropped
+    return weights
+
+
+def _changed(judge: _Judge, weights: Weights) -> Weights:
+    """The best of: more, less or nothing of one view, and all such changes together that help by themselves."""
+    helpful = []
+    together = np.array(weights)
+    for view, weight in enumerate(weights):
+        # A view alone has no share to give or take.
+        if not 0 < weight < 1:
+            continue
+        values = {_shares(_with(weights, view, factor * weight)): factor * weight for factor in _FACTORS}
+        found = judge.better(weights, list(values), _LEAST_GAIN)
+        if found != weights:
+            helpful.append(found)
+            together[view] = values[found]
+    if together.any():
+        helpful.append(_shares(together))
+    return judge.better(weights, helpful, _LEAST_GAIN)
+
+
+def _returns(weights: Weights) -> list[Weights]:
+    """A small share for a view that has none."""
+    small = _SHARE_OF_RETURN / (1 - _SHARE_OF_RETURN)
+    return [_shares(_with(weights, view, small)) for view, weight in enumerate(weights) if not weight]
+
+
+def _with(weights: Weights, view: int, value: float) -> Floats:
+    changed = np.array(weights)
+    changed[view] = value
+    return changed
+
+
+def _shares(weights: Floats) -> Weights:
+    return tuple((weights / weights.sum()).tolist())
+
+
+class _Judge:
+    """Squared errors of rows left out, for any weights of the views."""
+
+    def __init__(self, views: Sequence[NDArray[Any]], spread: Floats, Y: Floats) -> None:
+        order = row_order(np.column_stack([*views, Y]))
+        rows = order[_evenly(len(order), _MAX_ROWS)]
+        anchors = rows[_evenly(len(rows), _MAX_ANCHORS)]
+        self._distances = [
+            _squared_distances(view[rows], view[anchors]) / (2 * size)
+            for view, size in zip(views, spread, strict=True)
+        ]
+        self._Y = Y[rows]
+        self._known: dict[Weights, Floats] = {}
+
+    def better(self, weights: Weights, others: Sequence[Weights], least_gain: float) -> Weights:
+        """The best of the others that gain so many standard errors; the weights themselves where none does."""
+        best, least = weights, float("inf")
+        for other in others:
+            gain = self._errors(weights) - self._errors(other)
+            needed = least_gain * float(gain.std()) / len(gain) ** 0.5
+            mean = float(self._errors(other).mean())
+            if float(gain.mean()) > needed + _LEAST_SHARE * mean and mean < least:
+                best, least = other, mean
+        return best
+
+    def _errors(self, weights: Weights) -> Floats:
+        # Two ways to the same weights differ by rounding.
+        key = tuple(np.round(weights, _DIGITS).tolist())
+        if key not in self._known:
+            exponent = sum(
+                weight * distance for weight, distance in zip(weights, self._distances, strict=True) if weight
+            )
+            spectrum = spectrum_of(np.exp(-0.5 * exponent))
+            errors = []
+            for gamma in _GAMMAS:
+                left_out = ridge_scores(spectrum, self._Y[:, None, :], np.array([gamma]))[2][:, 0, :]
+                errors.append(((left_out - self._Y) ** 2).sum(axis=1))
+            self._known[key] = min(errors, key=np.mean)
+        return self._known[key]
+
+
+def _evenly(length: int, most: int) -> NDArray[np.intp]:
+    """At most so many places, evenly spread."""
+    return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)
+
+
+def _squared_distances(rows: NDArray[Any], anchors: NDArray[Any]) -> Floats:
+    # Distances stay, and the products that they are computed from lose fewer digits.
+    centre = rows.mean(axis=0, dtype=np.float64)
+    return euclidean_distances(rows - centre, anchors - centre, squared=True)
