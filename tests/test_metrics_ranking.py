@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skpml.metrics import _ranking as ranking
 from skpml.metrics import (
     average_precision,
     coverage,
     macro_auc,
     one_error,
     precision_at_k,
-    ranking,
     ranking_loss,
 )
 

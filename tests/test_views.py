@@ -16,7 +16,7 @@ from skpml.metrics import average_precision
 from skpml.model_selection import select_parameters
 from skpml.reference import CandidateRidge
 from skpml.views import ViewScaler, learn_view_weights
-from skpml.views import weights as weights_module
+from skpml.views import _weights as weights_module
 from skpml.views._gathering import is_views
 from skpml.views._weights import _Judge, spreads
 

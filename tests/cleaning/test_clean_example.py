@@ -11,8 +11,9 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from skpml.cleaning import example, read_decisions, read_table, write_example
+from skpml.cleaning import read_decisions, read_table, write_example
 from skpml.datasets import PartialDataset
+from skpml.datasets import _example as example
 
 
 @pytest.fixture

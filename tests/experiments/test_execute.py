@@ -64,7 +64,7 @@ def test_the_course_is_kept_where_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("method", ["low-rank-orthogonal", "low-rank-sparse"])
 def test_decompositions_are_judged_by_the_candidates_they_doubt(method: str) -> None:
-    from skpml import decomposition
+    from skpml.modal_alignment import _decomposition as decomposition
 
     run = run_of(method=method, kind="decomposition", folds=0, fold=None)
     record = done(run)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from skpml import PMLMA
 from skpml.graph import neighbour_similarity
 from skpml.metrics import average_precision
-from skpml.modal_alignment import selection
+from skpml.modal_alignment import _selection as selection
 from skpml.modal_alignment._selection import Judge
 from skpml.modal_alignment._shared_grid import WEIGHTS, can_share
 from skpml.model_selection import select_parameters

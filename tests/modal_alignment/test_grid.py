@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpml.graph import neighbour_similarity
-from skpml.modal_alignment import grid
+from skpml.modal_alignment import _grid as grid
 from skpml.modal_alignment._grid import solve_grid
 from skpml.modal_alignment._solver import Weights, solve
 

@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from skpml import PMLMA
 from skpml.base import BasePMLClassifier
 from skpml.modal_alignment._shared_grid import can_share
-from skpml.model_selection import _search as searching
 from skpml.model_selection import select_parameters
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge
@@ -177,7 +176,7 @@ def test_shared_grid_gives_what_single_fits_give(partial_problem, monkeypatch, s
     points = [{"gamma": 1.0}]
     assert can_share(estimator, points, n_labels=6) is shares
     together = select_parameters(estimator, grid, X, candidates)
-    monkeypatch.setattr(searching, "can_share", lambda *_args, **_kwargs: False)
+    monkeypatch.setattr("skpml.modal_alignment._shared_grid.can_share", lambda *_args, **_kwargs: False)
     one_by_one = select_parameters(estimator, grid, X, candidates)
     assert together.parameters == one_by_one.parameters
     assert together.n_fits == one_by_one.n_fits == 24

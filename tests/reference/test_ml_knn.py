@@ -7,7 +7,8 @@ from sklearn.model_selection import KFold
 
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
-from skpml.reference import MLKNN, ml_knn
+from skpml.reference import MLKNN
+from skpml.reference import _ml_knn as ml_knn
 from skpml.reference._ml_knn import count_frequencies, interpolate, neighbour_counts
 
 
