@@ -25,10 +25,10 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import KFold
 
 from skpml import CandidateLikelihood
-from skpml._spectrum import spectrum_of
 from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
+from skpml.linalg import spectrum_of
 from skpml.metrics import METRICS, average_precision, evaluate
 from skpml.published import published_results
 

@@ -24,7 +24,7 @@ from sklearn.model_selection import KFold
 from skpml import PMLMA
 from skpml._writing import replacing
 from skpml.datasets import load_dataset
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.modal_alignment._grid import solve_grid
 from skpml.noise import top_up
 
@@ -72,7 +72,7 @@ def measure(X: np.ndarray, candidates: np.ndarray, values: list[float]) -> dict:
     prepared, grid_seconds = fit(max_iter=1)
     clock = Clock()
     scaled = prepared.scaler_.transform(X)
-    similarity, mapped = neighbour_similarity(scaled), prepared.feature_map_.transform(scaled)
+    similarity, mapped = neighbor_similarity(scaled), prepared.feature_map_.transform(scaled)
     points = solve_grid(
         mapped, candidates.astype(float), similarity, lam=values, alpha=values, beta=values, gamma=values
     )

@@ -20,11 +20,11 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA, CandidateLikelihood
-from skpml._spectrum import ridge_scores, spectrum_of
 from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
+from skpml.linalg import ridge_scores, spectrum_of
 from skpml.metrics import average_precision
 from skpml.views import ViewScaler
 
@@ -167,9 +167,7 @@ def precision_by_row(Y, scores):
 def graphs(rows: Rows) -> dict[str, float]:
     """PMLMA on halves of equal weight with a graph that matters (alpha=1): of both, or the mean of one each."""
     chosen = {"alpha": 1.0, "view_weights": [1, 1], "random_state": rows.fold, **QUIET}
-    each = (
-        sum(neighbour_similarity(RangeScaler().fit_transform(half[rows.train])) for half in rows.halves) / 2
-    )
+    each = sum(neighbor_similarity(RangeScaler().fit_transform(half[rows.train])) for half in rows.halves) / 2
     return {
         "graph of the product": rows.precision(PMLMA(**chosen), rows.halves),
         "mean of graphs": rows.precision(PMLMA(graph=each, **chosen), rows.halves),

@@ -9,14 +9,14 @@ import numpy as np
 
 from skpml.datasets import load_digits_attributes
 from skpml.features import RangeScaler, RBFAnchors
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.modal_alignment import Weights, solve
 
 data = load_digits_attributes()
 scaled = RangeScaler().fit_transform(data.X)
 mapped = RBFAnchors(n_anchors=300, random_state=0).fit_transform(scaled)
 candidates = data.candidates.astype(mapped.dtype)
-similarity = neighbour_similarity(scaled)
+similarity = neighbor_similarity(scaled)
 
 on_numpy = solve(mapped, candidates, similarity, weights=Weights())
 print(f"NumPy: {on_numpy.n_iter} iterations, objective {on_numpy.history['objective'][-1]:.3f}")

@@ -14,7 +14,7 @@ from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.datasets import load_digits_attributes
 from skpml.features import LinearMap, RangeScaler
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor
 from skpml.metrics import average_precision
 from skpml.reference import CandidateRidge
@@ -37,7 +37,7 @@ class NeighbourBelief(BasePMLClassifier):
         check_parameters(self, counts=("n_neighbors",), weights=("ridge",))
         self.features_ = make_pipeline(RangeScaler(), LinearMap(intercept=True))
         mapped = self.features_.fit_transform(X)
-        near = neighbour_similarity(mapped, n_neighbors=min(self.n_neighbors, len(Y) - 1))
+        near = neighbor_similarity(mapped, n_neighbors=min(self.n_neighbors, len(Y) - 1))
         shared = (near @ Y + Y) / (near.sum(axis=1)[:, np.newaxis] + 1)
         self.confidences_ = Y * np.minimum(shared, 1)  # rounding can lift a share above 1
         self.coef_ = ridge_factor(mapped, ridge=self.ridge)(mapped.T @ self.confidences_)

@@ -3,12 +3,12 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skpml.graph import check_similarity, neighbour_similarity, reconstruction_weights
+from skpml.graph import check_similarity, neighbor_similarity, reconstruction_weights
 
 
 def test_a_line_of_points_by_hand():
     """Points 0, 1, 3 with one neighbour: 0↔1, and 3→1 because 1 is nearest to 3; σ = mean(1, 1, 2) = 4/3."""
-    S = neighbour_similarity(np.array([[0.0], [1.0], [3.0]]), n_neighbors=1).toarray()
+    S = neighbor_similarity(np.array([[0.0], [1.0], [3.0]]), n_neighbors=1).toarray()
     near, far = np.exp(-((3 / 4) ** 2)), np.exp(-((2 * 3 / 4) ** 2))
     assert_allclose(S, [[0, near, 0], [near, 0, far], [0, far, 0]])
 
@@ -16,7 +16,7 @@ def test_a_line_of_points_by_hand():
 @pytest.mark.parametrize("d", [2, 12])
 def test_symmetric_without_self_loops(d):
     X = np.random.default_rng(0).normal(size=(80, d))
-    S = neighbour_similarity(X)
+    S = neighbor_similarity(X)
     assert_allclose(S.toarray(), S.toarray().T)
     assert_array_equal(S.diagonal(), 0)
     assert ((S != 0).sum(axis=1) >= 5).all()
@@ -25,15 +25,15 @@ def test_symmetric_without_self_loops(d):
 
 def test_scale_and_shift_change_nothing():
     X = np.random.default_rng(0).normal(size=(80, 4))
-    assert_allclose(neighbour_similarity(10 * X + 3).toarray(), neighbour_similarity(X).toarray(), atol=1e-10)
-    assert_allclose(neighbour_similarity(X + 1e6).toarray(), neighbour_similarity(X).toarray(), atol=1e-8)
+    assert_allclose(neighbor_similarity(10 * X + 3).toarray(), neighbor_similarity(X).toarray(), atol=1e-10)
+    assert_allclose(neighbor_similarity(X + 1e6).toarray(), neighbor_similarity(X).toarray(), atol=1e-8)
 
 
 @pytest.mark.parametrize("d", [3, 30])
 @pytest.mark.parametrize("search", ["exact", "cells"])
 def test_duplicates_everywhere_give_similarity_one(d, search):
     X = np.repeat(np.random.default_rng(0).normal(size=(3, d)), 8, axis=0)
-    S = neighbour_similarity(X, n_neighbors=3, search=search)
+    S = neighbor_similarity(X, n_neighbors=3, search=search)
     assert_array_equal(S.data, 1)
     assert_array_equal(S.diagonal(), 0)
 
@@ -42,8 +42,8 @@ def test_rows_permute():
     X = np.random.default_rng(0).normal(size=(60, 3))
     order = np.random.default_rng(1).permutation(60)
     assert_allclose(
-        neighbour_similarity(X[order]).toarray(),
-        neighbour_similarity(X).toarray()[np.ix_(order, order)],
+        neighbor_similarity(X[order]).toarray(),
+        neighbor_similarity(X).toarray()[np.ix_(order, order)],
         atol=1e-12,
     )
 
@@ -54,44 +54,44 @@ def test_tied_rows_permute(d):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, size=(150, d)).astype(float)
     order = rng.permutation(150)
-    S = neighbour_similarity(X).toarray()
-    assert_allclose(neighbour_similarity(X[order]).toarray(), S[np.ix_(order, order)], atol=1e-12)
+    S = neighbor_similarity(X).toarray()
+    assert_allclose(neighbor_similarity(X[order]).toarray(), S[np.ix_(order, order)], atol=1e-12)
     assert (S > 0).sum(axis=1).max() > 5
 
 
 def test_ties_by_hand():
     """Points 0, 1, 2, 3 with one neighbour: the inner ones have two nearest neighbours each."""
-    S = neighbour_similarity(np.arange(4.0)[:, None], n_neighbors=1).toarray()
+    S = neighbor_similarity(np.arange(4.0)[:, None], n_neighbors=1).toarray()
     one = np.exp(-1)
     assert_allclose(S, [[0, one, 0, 0], [one, 0, one, 0], [0, one, 0, one], [0, 0, one, 0]])
 
 
 def test_single_precision_stays():
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    assert neighbour_similarity(X).dtype == np.float32
+    assert neighbor_similarity(X).dtype == np.float32
 
 
 class TestCells:
     def test_finds_nearly_all_neighbours(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(6000, 4)) @ rng.normal(size=(4, 12)) + 0.05 * rng.normal(size=(6000, 12))
-        exact = neighbour_similarity(X, search="exact") != 0
-        found = neighbour_similarity(X, search="cells") != 0
+        exact = neighbor_similarity(X, search="exact") != 0
+        found = neighbor_similarity(X, search="cells") != 0
         assert exact.multiply(found).sum() > 0.97 * exact.sum()
         assert_array_equal(found.diagonal(), False)
 
     def test_one_cell_is_exact(self):
         X = np.random.default_rng(0).normal(size=(200, 7))
         assert_allclose(
-            neighbour_similarity(X, search="cells").toarray(),
-            neighbour_similarity(X, search="exact").toarray(),
+            neighbor_similarity(X, search="cells").toarray(),
+            neighbor_similarity(X, search="exact").toarray(),
             atol=1e-10,
         )
 
     def test_all_in_one_cell_and_duplicates(self):
         """1000 copies of one row share a cell; the others are pulled in only as far as they are needed."""
         X = np.vstack([np.zeros((1000, 2)), np.random.default_rng(0).normal(size=(50, 2)) + 9])
-        S = neighbour_similarity(X, search="cells")
+        S = neighbor_similarity(X, search="cells")
         assert_array_equal(S.diagonal(), 0)
         assert np.isfinite(S.data).all()
 
@@ -106,12 +106,12 @@ class TestCells:
 )
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
-        neighbour_similarity(np.random.default_rng(0).normal(size=(8, 2)), **options)
+        neighbor_similarity(np.random.default_rng(0).normal(size=(8, 2)), **options)
 
 
 class TestPrecomputed:
     def test_accepts_every_sparse_format(self):
-        S = neighbour_similarity(np.random.default_rng(0).normal(size=(20, 3)))
+        S = neighbor_similarity(np.random.default_rng(0).normal(size=(20, 3)))
         for layout in ("csr", "csc", "coo", "lil", "dok"):
             assert_allclose(check_similarity(S.asformat(layout), 20).toarray(), S.toarray())
 
@@ -144,21 +144,21 @@ def test_scale_by_the_nearest_row_in_plain_loops():
     for i, row in enumerate(D):
         for j in np.argsort(row)[:5]:
             W[i, j] = np.exp(-row[j] / (2 * s**2))
-    assert_allclose(neighbour_similarity(X, scale="first").toarray(), (W + W.T) / 2, atol=1e-12)
+    assert_allclose(neighbor_similarity(X, scale="first").toarray(), (W + W.T) / 2, atol=1e-12)
 
 
 def test_scale_by_the_nearest_row_with_duplicates():
     X = np.random.default_rng(0).normal(size=(20, 3))
-    twice = neighbour_similarity(np.repeat(X, 2, axis=0), scale="first")
+    twice = neighbor_similarity(np.repeat(X, 2, axis=0), scale="first")
     assert np.isfinite(twice.data).all()
     assert_allclose(twice.toarray()[0, 1], 1)
-    same = neighbour_similarity(np.repeat(X[:2], 10, axis=0), n_neighbors=3, scale="first")
+    same = neighbor_similarity(np.repeat(X[:2], 10, axis=0), n_neighbors=3, scale="first")
     assert_array_equal(same.data, 1)
 
 
 def test_unknown_scale():
     with pytest.raises(ValueError, match="scale must be"):
-        neighbour_similarity(np.eye(9), scale="mean")
+        neighbor_similarity(np.eye(9), scale="mean")
 
 
 def test_reconstruction_weights_solve_each_row():

@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skpml
 from skpml import PMLMA, CandidateLikelihood
 from skpml.base import BasePMLClassifier
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.io import MODEL_TYPES, ModelFileError, _digest, load_model, read_model_info, save_model
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge
@@ -130,7 +130,7 @@ MODELS = {
     "pml-ma": lambda: PMLMA(),
     "linear": lambda: PMLMA(feature_map="linear", without=frozenset({"prototypes"})),
     "generator": lambda: PMLMA(n_anchors=20, random_state=np.random.RandomState(3)),
-    "graph": lambda: PMLMA(graph=neighbour_similarity(X), without={"prototypes"}),
+    "graph": lambda: PMLMA(graph=neighbor_similarity(X), without={"prototypes"}),
     "orthogonal": lambda: PMLMA(basis="orthogonal", prototypes="least-squares", threshold=0.4),
     "ridge": lambda: CandidateRidge(),
     "pca": lambda: CandidateRidge(feature_map=PCA(3)),
@@ -407,7 +407,7 @@ def test_packed_parts_are_refused(tmp_path: Path, model_bytes: bytes) -> None:
 
 
 def test_a_graph_that_points_outside_is_refused(tmp_path: Path) -> None:
-    graph = neighbour_similarity(X)
+    graph = neighbor_similarity(X)
     model = PMLMA(graph=graph).fit(X, Y)
     graph.indices[0] = 10_000_000
     save_model(model, tmp_path / "model.skpml")

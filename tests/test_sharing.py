@@ -12,7 +12,7 @@ import skpml.graph
 from skpml import get_method, list_methods
 from skpml._sharing import shared_work
 from skpml.features import RBFAnchors
-from skpml.graph import neighbour_similarity, reconstruction_weights
+from skpml.graph import neighbor_similarity, reconstruction_weights
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def anchors(X, **parameters):
 
 
 WORK = {
-    "graph": (lambda X: neighbour_similarity(X).toarray(), skpml.graph, "_neighbour_similarity"),
+    "graph": (lambda X: neighbor_similarity(X).toarray(), skpml.graph, "_neighbor_similarity"),
     "weights": (lambda X: reconstruction_weights(X).toarray(), skpml.graph, "_reconstruction_weights"),
     "anchors": (anchors, RBFAnchors, "_fitted"),
 }
@@ -60,19 +60,19 @@ def test_work_is_done_once_inside_and_every_time_outside(name, X, monkeypatch):
 @pytest.mark.parametrize(
     "other",
     [
-        lambda X: neighbour_similarity(X, n_neighbors=6),
-        lambda X: neighbour_similarity(X, scale="first"),
-        lambda X: neighbour_similarity(X, search="cells"),
-        lambda X: neighbour_similarity(np.nextafter(X, 9)),
-        lambda X: neighbour_similarity(X.astype(np.float32)),
-        lambda X: neighbour_similarity(X[::-1]),
-        lambda X: neighbour_similarity(X.reshape(160, 3)),
+        lambda X: neighbor_similarity(X, n_neighbors=6),
+        lambda X: neighbor_similarity(X, scale="first"),
+        lambda X: neighbor_similarity(X, search="cells"),
+        lambda X: neighbor_similarity(np.nextafter(X, 9)),
+        lambda X: neighbor_similarity(X.astype(np.float32)),
+        lambda X: neighbor_similarity(X[::-1]),
+        lambda X: neighbor_similarity(X.reshape(160, 3)),
         lambda X: reconstruction_weights(X, n_neighbors=5),
     ],
 )
 def test_other_rows_or_parameters_are_other_work(other, X):
     with shared_work() as work:
-        neighbour_similarity(X)
+        neighbor_similarity(X)
         other(X)
     assert (work.computed, work.reused) == (2, 0)
 
@@ -81,7 +81,7 @@ def test_what_one_does_to_its_result_another_does_not_see(X):
     expected = {name: function(X) for name, (function, _, _) in WORK.items()}
     with shared_work():
         for _ in range(3):
-            graph, mapped = neighbour_similarity(X), anchors(X)
+            graph, mapped = neighbor_similarity(X), anchors(X)
             np.testing.assert_array_equal(graph.toarray(), expected["graph"])
             np.testing.assert_array_equal(mapped, expected["anchors"])
             graph.data[:] = 7
@@ -135,7 +135,7 @@ def test_a_fault_is_not_kept(X, monkeypatch):
 
 def test_threads_do_not_share(X):
     with shared_work() as work:
-        thread = threading.Thread(target=neighbour_similarity, args=(X,))
+        thread = threading.Thread(target=neighbor_similarity, args=(X,))
         thread.start()
         thread.join()
         assert work.computed == 0

@@ -1,12 +1,12 @@
 """Work that several methods ask for, done once: neighbour graphs and feature maps of the same rows.
 
 >>> import numpy as np
->>> from skpml.graph import neighbour_similarity
+>>> from skpml.graph import neighbor_similarity
 >>> from skpml._sharing import shared_work
 >>> X = np.random.default_rng(0).normal(size=(50, 3))
 >>> with shared_work() as work:
 ...     for _ in range(3):
-...         graph = neighbour_similarity(X)
+...         graph = neighbor_similarity(X)
 >>> work.computed, work.reused
 (1, 2)
 """
@@ -79,7 +79,7 @@ _CURRENT: ContextVar[SharedWork | None] = ContextVar("skpml_shared_work", defaul
 def shared_work(*, max_bytes: int = _MAX_BYTES) -> Iterator[SharedWork]:
     """Inside, equal work on equal rows is done once; results are exactly those computed outside.
 
-    Concerns :func:`skpml.graph.neighbour_similarity`, :func:`skpml.graph.reconstruction_weights` and
+    Concerns :func:`skpml.graph.neighbor_similarity`, :func:`skpml.graph.reconstruction_weights` and
     :meth:`skpml.features.RBFAnchors.fit_transform` with an integer seed. Results are known by a digest of the rows and
     by the parameters, and are handed out as copies. All is forgotten at the end.
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 from skpml._ordering import row_order
 from skpml._sharing import once
 
-__all__ = ["check_similarity", "neighbour_similarity", "reconstruction_weights"]
+__all__ = ["check_similarity", "neighbor_similarity", "reconstruction_weights"]
 
 
 Search = Literal["auto", "exact", "cells"]
@@ -32,7 +32,7 @@ _TIED_PAIRS = 5_000_000
 Scale = Literal["last", "first"]
 
 
-def neighbour_similarity(
+def neighbor_similarity(
     X: Any, *, n_neighbors: int = 5, search: Search = "auto", scale: Scale = "last"
 ) -> scipy.sparse.csr_array:
     """Symmetric similarity of near neighbours, ``s_ij = exp(−‖x_i − x_j‖² / σ²)``.
@@ -76,14 +76,14 @@ def neighbour_similarity(
     if scale not in ("last", "first"):
         raise ValueError(f'scale must be "last" or "first", got {scale!r}.')
     return once(
-        "neighbour_similarity",
+        "neighbor_similarity",
         X,
         (n_neighbors, search, scale),
-        lambda: _neighbour_similarity(X, n_neighbors, search, scale),
+        lambda: _neighbor_similarity(X, n_neighbors, search, scale),
     )
 
 
-def _neighbour_similarity(
+def _neighbor_similarity(
     X: NDArray[Any], n_neighbors: int, search: Search, scale: Scale
 ) -> scipy.sparse.csr_array:
     n = X.shape[0]

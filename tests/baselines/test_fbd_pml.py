@@ -18,7 +18,7 @@ from skpml.baselines._fbd_pml import (
     update_prototypes,
 )
 from skpml.datasets import load_dataset
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.metrics import average_precision
 
 WEIGHTS = Weights(classifier=0.3, feature_focus=0.2, label_focus=2.0, manifold=0.4, fidelity=0.7)
@@ -29,7 +29,7 @@ def problem(n=40, d=6, c=5, seed=0):
     X = rng.normal(size=(n, d))
     Y = (X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)) > 0).astype(float)
     Y[np.arange(n), rng.integers(0, c, n)] = 1
-    return X, Y, neighbour_similarity(X, scale="first")
+    return X, Y, neighbor_similarity(X, scale="first")
 
 
 def objective(mapped, X, Y, A, W, M, F, P, mass, weights):

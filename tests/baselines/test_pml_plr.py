@@ -26,7 +26,7 @@ from skpml.baselines._pml_plr.solver import (
     update_reconstruction,
 )
 from skpml.datasets import load_dataset
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.linalg import project_to_simplex
 from skpml.metrics import average_precision, hamming_loss, ranking_loss
 
@@ -38,7 +38,7 @@ def problem(n=40, d=6, c=5, seed=0):
     X = rng.normal(size=(n, d))
     Y = (X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)) > 0.5).astype(float)
     Y[np.arange(n), rng.integers(0, c, n)] = 1
-    A = neighbour_similarity(X, scale="first")
+    A = neighbor_similarity(X, scale="first")
     return X, Y, scipy.sparse.csr_array(scipy.sparse.diags_array(A.sum(axis=1)) - A)
 
 

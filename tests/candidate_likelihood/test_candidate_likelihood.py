@@ -14,12 +14,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from likelihood_data import blobs
 from skpml import CandidateLikelihood
-from skpml._spectrum import spectrum_of
 from skpml.candidate_likelihood import _estimator as estimator_module
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.likelihood._confidences import level_curve, on_curve
 from skpml.likelihood._noise_model import posterior
 from skpml.likelihood._settings import noise_anchor
+from skpml.linalg import spectrum_of
 from skpml.metrics import average_precision, hamming_loss
 
 FIXED = {

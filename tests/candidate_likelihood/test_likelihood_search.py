@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
-from skpml._spectrum import spectrum_of
 from skpml.candidate_likelihood._search import Evidence, Judge, neighbours
 from skpml.likelihood._calibration import calibrated, calibration
 from skpml.likelihood._settings import Setting, fit_settings, noise_anchor, to_probability
+from skpml.linalg import spectrum_of
 
 SETTING = Setting("logistic", False, 1.0, 0.1, 1.0)
 

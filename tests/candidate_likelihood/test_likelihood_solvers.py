@@ -8,10 +8,10 @@ import scipy.optimize
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from skpml._spectrum import Spectrum, leverages, ridge_scores, spectrum_of
 from skpml.likelihood._least_squares import solve_least_squares
 from skpml.likelihood._logistic import label_covariance, solve_logistic
 from skpml.likelihood._noise_model import log_likelihood, posterior
+from skpml.linalg import Spectrum, leverages, ridge_scores, spectrum_of
 
 
 def problem(n=60, d=4, c=3, seed=0):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skpml._spectrum import spectrum_of
 from skpml.likelihood._logistic import prior_logits, solve_logistic
 from skpml.likelihood._noise_model import given_one, log_likelihood, posterior, sigmoid
 from skpml.likelihood._settings import clear_negative_rate
+from skpml.linalg import spectrum_of
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch")
 

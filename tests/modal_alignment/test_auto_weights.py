@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from skpml import PMLMA
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.metrics import average_precision
 from skpml.modal_alignment import _selection as selection
 from skpml.modal_alignment._selection import Judge
@@ -74,7 +74,7 @@ def slow_precision(model, point, X, candidates):
 def test_every_point_is_judged_as_a_fit_of_its_own_would_be(partial_problem, settings, shares):
     X, candidates, _ = partial_problem
     if "graph" in settings:
-        settings = {"graph": neighbour_similarity(X, n_neighbors=4)}
+        settings = {"graph": neighbor_similarity(X, n_neighbors=4)}
     model = PMLMA(weights="auto", random_state=0, **EXACT, **settings)
     assert (
         can_share(clone(model).set_params(weights=None), [FEW], n_labels=6) is False
@@ -107,7 +107,7 @@ def test_the_same_grid_gives_the_same_choice_as_a_search_from_outside(partial_pr
 
 def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
     X, candidates, _ = partial_problem
-    for settings in ({}, {"n_anchors": 30}, {"graph": neighbour_similarity(X)}):
+    for settings in ({}, {"n_anchors": 30}, {"graph": neighbor_similarity(X)}):
         chosen = PMLMA(weights="auto", random_state=1, **settings).fit(X, candidates)
         given = PMLMA(**chosen.weights_, random_state=1, **settings).fit(X, candidates)
         assert given.weights_ == chosen.weights_

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from skpml import PMLMA
 from skpml.features import RBFAnchors
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.metrics import average_precision, denoising_scores
 from skpml.modal_alignment._solver import HISTORY
 
@@ -198,7 +198,7 @@ def test_clean_candidates_are_not_hurt(partial_problem):
 def test_precomputed_graph(partial_problem):
     X, candidates, _ = partial_problem
     default = PMLMA(alpha=0.1).fit(X, candidates)
-    graph = neighbour_similarity(default.scaler_.transform(X))
+    graph = neighbor_similarity(default.scaler_.transform(X))
     assert_array_equal(PMLMA(alpha=0.1, graph=graph).fit(X, candidates).coef_, default.coef_)
     coo = scipy.sparse.coo_matrix(graph)
     assert_allclose(PMLMA(alpha=0.1, graph=coo).fit(X, candidates).coef_, default.coef_, atol=1e-10)

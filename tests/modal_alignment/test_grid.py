@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.modal_alignment import _grid as grid
 from skpml.modal_alignment._grid import solve_grid
 from skpml.modal_alignment._solver import Weights, solve
@@ -19,7 +19,7 @@ def problem(n=60, d=9, c=5, seed=0):
     X = rng.normal(size=(n, d))
     Y = (X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)) > 0.5).astype(float)
     Y[np.arange(n), rng.integers(0, c, n)] = 1
-    return X, Y, neighbour_similarity(X)
+    return X, Y, neighbor_similarity(X)
 
 
 def weights_of(values):
@@ -84,7 +84,7 @@ def test_labels_without_candidates_and_rows_without():
 def test_more_labels_than_rows():
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(12, 30)), (rng.random((12, 20)) < 0.4).astype(float)
-    assert_equals_single_fits(X, Y, neighbour_similarity(X), VALUES, 1e-7, tol=1e-8, max_iter=40)
+    assert_equals_single_fits(X, Y, neighbor_similarity(X), VALUES, 1e-7, tol=1e-8, max_iter=40)
 
 
 def test_no_graph():
@@ -107,10 +107,10 @@ def test_a_point_does_not_depend_on_its_company():
 def test_row_order_does_not_matter():
     X, Y, _ = problem()
     order = np.random.default_rng(1).permutation(len(X))
-    here = {p.weights: p for p in solve_grid(X, Y, neighbour_similarity(X), **VALUES, tol=1e-8)}
+    here = {p.weights: p for p in solve_grid(X, Y, neighbor_similarity(X), **VALUES, tol=1e-8)}
     there = {
         p.weights: p
-        for p in solve_grid(X[order], Y[order], neighbour_similarity(X[order]), **VALUES, tol=1e-8)
+        for p in solve_grid(X[order], Y[order], neighbor_similarity(X[order]), **VALUES, tol=1e-8)
     }
     for weights, point in here.items():
         assert_allclose(there[weights].coef, point.coef, atol=1e-8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.modal_alignment._decomposition import low_rank_orthogonal, low_rank_sparse
 from skpml.modal_alignment._solver import Weights, solve
 
@@ -39,7 +39,7 @@ def problem(dtype=np.float64):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 8))
     Y = (rng.random((60, 5)) < 0.5).astype(dtype)
-    return X.astype(dtype), Y, neighbour_similarity(X)
+    return X.astype(dtype), Y, neighbor_similarity(X)
 
 
 @pytest.mark.parametrize("subspace_dim", [None, 3])

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference_solver import fit as reference_fit
 from reference_solver import similarity as reference_similarity
 
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.modal_alignment._solver import TERMS, Weights, solve
 
 
@@ -16,7 +16,7 @@ def problem(n=40, d=7, c=5, seed=0):
     X = rng.normal(size=(n, d))
     Y = (X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)) > 0).astype(float)
     Y[np.arange(n), rng.integers(0, c, n)] = 1
-    return X, Y, neighbour_similarity(X)
+    return X, Y, neighbor_similarity(X)
 
 
 WEIGHTS = Weights(lam=2.0, alpha=0.3, beta=0.05, gamma=0.7)

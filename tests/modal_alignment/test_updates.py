@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference_solver import objective
 
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor
 from skpml.modal_alignment import _updates as updates
 
@@ -18,7 +18,7 @@ def state():
     n, d, c, m = 25, 6, 4, 3
     X = rng.normal(size=(n, d))
     Y = (rng.random((n, c)) < 0.6).astype(float)
-    S = neighbour_similarity(X).toarray()
+    S = neighbor_similarity(X).toarray()
     return dict(
         X=X,
         Y=Y,

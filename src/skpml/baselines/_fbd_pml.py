@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor
 
 __all__ = ["FBDPML"]
@@ -302,7 +302,7 @@ class FBDPML(BasePMLClassifier):
             self.feature_map_.fit_transform(scaled),
             scaled,
             Y,
-            neighbour_similarity(scaled, n_neighbors=n_neighbors, scale="first"),
+            neighbor_similarity(scaled, n_neighbors=n_neighbors, scale="first"),
             weights=Weights(
                 classifier=self.lam1,
                 feature_focus=self.lam2,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from skpml._ordering import row_order
-from skpml._spectrum import Spectrum, spectrum_of
 from skpml._validation import check_device, check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood._search import (
@@ -40,7 +39,7 @@ from skpml.likelihood._settings import (
     noise_anchor,
     to_probability,
 )
-from skpml.linalg import one_blas, to_numpy
+from skpml.linalg import Spectrum, one_blas, spectrum_of, to_numpy
 from skpml.views import ViewScaler
 
 __all__ = ["CandidateLikelihood"]

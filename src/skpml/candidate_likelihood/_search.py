@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from skpml._spectrum import spectrum_of
 from skpml.likelihood._confidences import Curve
 from skpml.likelihood._settings import Setting, fit_settings, is_auto, noise_anchor, pilot_covariance
-from skpml.linalg import Array, to_numpy
+from skpml.linalg import Array, spectrum_of, to_numpy
 from skpml.model_selection._held_out import row_precision, shortfall
 
 FAMILIES = ("ridge", "least-squares", "logistic")

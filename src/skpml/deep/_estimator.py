@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from skpml._ordering import feature_order, label_order, row_order
-from skpml._spectrum import spectrum_of
 from skpml._validation import check_device, check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
@@ -28,7 +27,7 @@ from skpml.likelihood._settings import (
     left_out_chances,
     to_probability,
 )
-from skpml.linalg import to_numpy
+from skpml.linalg import spectrum_of, to_numpy
 
 if TYPE_CHECKING:
     import torch

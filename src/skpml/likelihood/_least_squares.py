@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
 
-from skpml._spectrum import Spectrum, leverages, ridge_scores
 from skpml.likelihood._noise_model import given_one, posterior
-from skpml.linalg import Array
+from skpml.linalg import Array, Spectrum, leverages, ridge_scores
 
 # Scores are taken for probabilities; nothing is certain.
 _LEAST_PROBABILITY = 3e-3

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
 
-from skpml._spectrum import Spectrum
 from skpml.likelihood._noise_model import given_one, log_likelihood, posterior, sigmoid
-from skpml.linalg import Array
+from skpml.linalg import Array, Spectrum
 
 # Largest eigenvalue of the covariance of independent labels, and of labels of which at least one is true.
 _CURVATURE, _CURVATURE_GIVEN_ONE = 0.25, 0.5

@@ -11,11 +11,10 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
-from skpml._spectrum import Spectrum, ridge_scores
 from skpml.likelihood._least_squares import solve_least_squares
 from skpml.likelihood._logistic import label_covariance, solve_logistic
 from skpml.likelihood._noise_model import given_one, sigmoid
-from skpml.linalg import Array
+from skpml.linalg import Array, Spectrum, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
 

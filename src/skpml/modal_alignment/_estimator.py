@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.features import as_dense, resolve_feature_map
-from skpml.graph import check_similarity, neighbour_similarity
+from skpml.graph import check_similarity, neighbor_similarity
 from skpml.modal_alignment._selection import choose_weights
 from skpml.modal_alignment._shared_grid import WEIGHTS
 from skpml.modal_alignment._solver import Callback, Weights, solve
@@ -242,7 +242,7 @@ class PMLMA(BasePMLClassifier):
             return check_similarity(self.graph, scaled.shape[0])
         if self.weights_["alpha"] == 0 or "alignment" in self.without:
             return None
-        return neighbour_similarity(scaled, n_neighbors=self.n_neighbors)
+        return neighbor_similarity(scaled, n_neighbors=self.n_neighbors)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import euclidean_distances
 
 from skpml._ordering import row_order
-from skpml._spectrum import ridge_scores, spectrum_of
+from skpml.linalg import ridge_scores, spectrum_of
 
 Floats = NDArray[np.float64]
 Weights = tuple[float, ...]

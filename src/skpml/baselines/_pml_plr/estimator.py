@@ -13,7 +13,7 @@ from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.baselines._pml_plr.solver import Weights, solve
 from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors
-from skpml.graph import neighbour_similarity
+from skpml.graph import neighbor_similarity
 
 __all__ = ["PMLPLR"]
 
@@ -165,7 +165,7 @@ class PMLPLR(BasePMLClassifier):
 
     def _laplacian(self, scaled: NDArray[Any]) -> scipy.sparse.csr_array:
         n_neighbors = min(self.n_neighbors, scaled.shape[0] - 1)
-        similarity = neighbour_similarity(scaled, n_neighbors=n_neighbors, scale="first")
+        similarity = neighbor_similarity(scaled, n_neighbors=n_neighbors, scale="first")
         return scipy.sparse.csr_array(scipy.sparse.diags_array(similarity.sum(axis=1)) - similarity)
 
     def _scores(self, X: Any) -> NDArray[Any]:
