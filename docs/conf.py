@@ -1,4 +1,4 @@
-"""How the documentation is built. Nothing is fetched, neither while building nor while reading."""
+"""Configuration of the documentation. Neither building nor reading it needs the network."""
 
 import shutil
 import sys
@@ -8,8 +8,12 @@ import skpml
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-# A page of a name that is gone would end the build.
-shutil.rmtree(HERE / "api" / "generated", ignore_errors=True)
+
+from api_reference import write_api_reference  # noqa: E402
+
+# The reference is generated; a page of a removed name would fail the build.
+shutil.rmtree(HERE / "api", ignore_errors=True)
+write_api_reference(HERE / "api")
 
 project = "scikit-pml"
 author = "scikit-pml developers"
@@ -32,11 +36,11 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
-# One page a public name, written to api/generated from the tables of api/index.md.
+# One page per public name, written to api/generated from the tables of api/index.md.
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-# A single backtick in a docstring names a Python object; where it is none, it is set as code.
+# Single backticks in a docstring name a Python object; anything else is shown as code.
 default_role = "py:obj"
 numpydoc_show_class_members = False
 

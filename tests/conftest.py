@@ -36,3 +36,24 @@ def partial_problem():
     )
     X = X + 0.1 * rng.normal(size=X.shape)
     return X, top_up(truth, 4, random_state=0), truth
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--skipped-before", action="store_true", help="run only the tests that the previous run skipped"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--skipped-before"):
+        skipped = set(config.cache.get("skpml/skipped", []))
+        chosen = [item for item in items if item.nodeid in skipped or item.nodeid.split("::")[0] in skipped]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Remember what was skipped; what is skipped at import is remembered by its file."""
+    if not config.getoption("--skipped-before"):
+        skipped = {report.nodeid for report in terminalreporter.stats.get("skipped", [])}
+        config.cache.set("skpml/skipped", sorted(skipped))
