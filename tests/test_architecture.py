@@ -8,7 +8,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "skpml"
-PUBLIC_MODULES = {"base", "features", "graph", "io", "linalg", "noise", "registry", "stats", "estimator_checks"}
+PUBLIC_MODULES = {
+    "base",
+    "features",
+    "graph",
+    "io",
+    "linalg",
+    "noise",
+    "registry",
+    "stats",
+    "estimator_checks",
+}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -34,7 +44,8 @@ def test_modules_are_private():
     public = {
         path.stem
         for path in MODULES
-        if not path.stem.startswith("_") and not any(p.startswith("_") for p in path.relative_to(SOURCE).parts)
+        if not path.stem.startswith("_")
+        and not any(p.startswith("_") for p in path.relative_to(SOURCE).parts)
     }
     assert public == PUBLIC_MODULES
 
@@ -44,7 +55,12 @@ def test_imports_go_through_packages(path):
     past = []
     for name, line in imported_modules(path):
         parts = name.split(".")
-        if parts[0] == "skpml" and len(parts) > 2 and parts[1] != package_of(path) and parts[2].startswith("_"):
+        if (
+            parts[0] == "skpml"
+            and len(parts) > 2
+            and parts[1] != package_of(path)
+            and parts[2].startswith("_")
+        ):
             past.append(f"line {line}: {name}")
     assert past == []
 
@@ -58,9 +74,7 @@ def test_the_map_shows_every_package():
         if match := re.match(r"  ([\w./ ]+?)(?:  |$)", line):
             listed |= {name.rstrip("/") for name in match[1].split()}
     present = {
-        path.name
-        for path in SOURCE.iterdir()
-        if path.name not in ("__init__.py", "py.typed", "__pycache__")
+        path.name for path in SOURCE.iterdir() if path.name not in ("__init__.py", "py.typed", "__pycache__")
     }
     assert listed == present
 
@@ -72,3 +86,10 @@ def test_the_map_names_files_that_exist():
     named = re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]+)`", table)
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_citation_has_the_version_of_the_code():
+    import skpml
+
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (\S+)$", text, re.M)[1] == skpml.__version__
