@@ -17,7 +17,6 @@ from skpml.cleaning._cross_fitting import cross_fit
 from skpml.cleaning._reasons import find_reasons
 from skpml.datasets import load_digits_attributes
 from skpml.noise import top_up
-from skpml.review._payload import doubts_to_show
 
 FAST = {"method": "ridge", "n_folds": 3}
 
@@ -301,15 +300,3 @@ def test_a_classifier_is_trained_on_the_cleaned_labels():
     Counts.sizes.clear()
     audit(X[:, :2], Y[:, :3], method=Counts(), n_folds=2).classifier(X[:, :2], max_rows=70)
     assert Counts.sizes[-1] == 70
-
-
-def test_a_page_of_too_many_doubts_asks_only_what_is_left_open(monkeypatch):
-    X, _, Y = made()
-    found = audit(X, Y, **FAST)
-    asked = [doubt for doubt in found.doubts if doubt.action == "ask"]
-    assert 10 < len(asked) < len(found.doubts)
-    assert doubts_to_show(found) == found.doubts
-    monkeypatch.setattr("skpml.review._payload.MOST_CELLS", len(found.doubts) - 1)
-    assert doubts_to_show(found) == asked
-    monkeypatch.setattr("skpml.review._payload.MOST_CELLS", 10)
-    assert doubts_to_show(found) == asked[:10]

@@ -1,12 +1,9 @@
 """Partners: what is true instead where a label is wrong, only where that is more than chance."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from skpml.cleaning import audit, read_table, review_payload
 from skpml.cleaning._partners import find_partners
 
 NAMES = ("sea", "lake", "sky")
@@ -75,22 +72,3 @@ def test_labels_without_relation_have_hardly_ever_a_partner():
     Y = (truth | (rng.random(truth.shape) < 0.1)).astype(int)
     found = find_partners((truth & (Y > 0)).astype(float), Y, [str(label) for label in range(40)])
     assert sum(partner is not None for partner in found) <= 4
-
-
-def test_the_page_shows_partners_of_labels_with_doubts_only(tmp_path):
-    Y, confidences = confused()
-    path = tmp_path / "photos.csv"
-    path.write_text(
-        "x," + ",".join(NAMES) + "\n" + "".join(f"{x},{a},{b},{c}\n" for x, (a, b, c) in enumerate(Y))
-    )
-    table = read_table(path, labels=NAMES)
-    found = audit(table.X, table.candidates, label_names=NAMES, method="ridge", n_folds=3)
-
-    def shown(doubts):
-        fields = {**vars(found), "partners": find_partners(confidences, Y, NAMES), "doubts": doubts}
-        payload = review_payload(table, SimpleNamespace(**fields))
-        return [label["partner"] for label in payload["labels"]]
-
-    doubt = SimpleNamespace(row=0, label=0, confidence=0.4, action="ask", reason="")
-    assert shown([doubt]) == ["lake", None, None]
-    assert shown([]) == [None, None, None]

@@ -6,9 +6,6 @@ from skpml.cleaning._counting import WrongCounts
 from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions
 from skpml.cleaning._reasons import Reason
 from skpml.datasets._example import write_example
-from skpml.review._label_studio import label_studio_config, label_studio_tasks, write_label_studio
-from skpml.review._page import render_review
-from skpml.review._payload import review_payload
 from skpml.tables._cleaned_files import write_cleaned
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._labelled_table import LabelledTable
@@ -28,17 +25,12 @@ __all__ = [
     "audit",
     "detect_dialect",
     "fit_text_features",
-    "label_studio_config",
-    "label_studio_tasks",
     "read_decisions",
     "read_rows",
     "read_table",
-    "render_review",
-    "review_payload",
     "suggest_actions",
     "text_column",
     "write_cleaned",
     "write_decisions",
     "write_example",
-    "write_label_studio",
 ]

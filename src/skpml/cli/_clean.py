@@ -246,9 +246,9 @@ def _without_developers_warnings() -> Iterator[None]:
 
 
 def _tell_what_is_shown(found: Audit, report: Path, target: Path) -> None:
-    from skpml.review._payload import doubts_to_show
+    from skpml.review import select_doubts
 
-    n_shown = len(doubts_to_show(found))
+    n_shown = len(select_doubts(found))
     if n_shown < len(found.doubts):
         say(
             f"{report} shows {n_shown:,} of {len(found.doubts):,} doubtful tags, the most useful to check; apply its "

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def check_packages(*, report: Path | None, model: Path | None) -> None:
     """Raise ImportError, before the work, where a package is missing that an output needs."""
     if report is not None:
-        from skpml.review._page import require_jinja2
+        from skpml.review import require_page_packages
 
-        require_jinja2()
+        require_page_packages()
     if model is not None:
         from skpml.io import require_skops
 
@@ -28,16 +28,15 @@ def check_packages(*, report: Path | None, model: Path | None) -> None:
 
 def check_tasks(table: LabelledTable, label_studio: Path | None) -> None:
     """Refuse, before the work, labels that Label Studio could not be given."""
-    from skpml.cleaning import label_studio_config
+    from skpml.review import check_label_names
 
     if label_studio is not None:
-        label_studio_config(table.label_names)
+        check_label_names(table.label_names)
 
 
 def page(table: LabelledTable, found: Audit, chosen: dict[str, Any]) -> str:
     """The review page."""
-    from skpml.review._page import render_review
-    from skpml.review._payload import review_payload
+    from skpml.review import render_review
 
     settings = [("method", get_method(chosen["method"]).title), ("folds", str(chosen["n_folds"]))]
     for name in ("drop_below", "keep_above", "budget"):
@@ -45,7 +44,7 @@ def page(table: LabelledTable, found: Audit, chosen: dict[str, Any]) -> str:
             settings.append((name.replace("_", " "), str(chosen[name])))
     if table.dialect is not None:
         settings.append(("file", str(table.dialect)))
-    return render_review(review_payload(table, found, settings=[*settings, ("scikit-pml", __version__)]))
+    return render_review(table, found, settings=dict([*settings, ("scikit-pml", __version__)]))
 
 
 def write_listing(path: Path, table: LabelledTable, found: Audit) -> None:
@@ -82,9 +81,6 @@ def save_classifier(path: Path, table: LabelledTable, found: Audit, update: Call
 
 def write_tasks(place: dict[Path, Path], target: Path, table: LabelledTable, found: Audit) -> None:
     """All rows for Label Studio."""
-    from skpml.cleaning import write_label_studio
+    from skpml.review import write_label_studio
 
-    write_label_studio(
-        table, found.confidences, found.cleaned() > 0, place[target], config=place[target.with_suffix(".xml")],
-        overwrite=True,
-    )  # fmt: skip
+    write_label_studio(table, found, place[target], config=place[target.with_suffix(".xml")], overwrite=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from skpml._pages import page_environment
+from skpml._pages import inline_files, page_environment, require_packages
 from skpml.experiments import _figures as figures
 from skpml.experiments._figures import Drawing
 from skpml.experiments._metric_tables import MetricTable, metric_table, tuning_of
@@ -91,15 +88,9 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
     ImportError
         If jinja2, matplotlib or scikit-posthocs is missing.
     """
-    try:
-        import jinja2  # noqa: F401
-        import matplotlib  # noqa: F401
-        import scikit_posthocs  # noqa: F401
-        from markupsafe import Markup, escape
-    except ImportError as error:
-        raise ImportError(
-            f'the report needs {error.name}: pip install "scikit-pml[bench]"', name=error.name
-        ) from error
+    require_packages("the report", "bench", "jinja2", "markupsafe", "matplotlib", "scikit_posthocs")
+    from markupsafe import Markup, escape
+
     environment = page_environment("skpml.experiments")
     # A long name without blanks, such as that of a class, may be broken at its marks.
     environment.filters["breakable"] = lambda text: Markup(
@@ -111,11 +102,6 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
     rankings = [rank_methods(results, metric, rank_published=rank_published) for metric in suite.metrics]
     tables = [metric_table(results, metric, with_published=with_published) for metric in suite.metrics]
     gap = noise_gap(results) if suite.kind != "decomposition" else None
-    script, style = (
-        files("skpml.experiments").joinpath("templates", name).read_text(encoding="utf-8")
-        for name in ("report.js", "report.css")
-    )
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     convergence = figures.convergence_curves(results) if suite.kind == "convergence" else []
     decomposition = figures.decomposition_curves(results) if suite.kind == "decomposition" else []
     found = costs(results)
@@ -130,9 +116,7 @@ def render_report(results: Results, *, with_published: bool = False, rank_publis
     }
     page = environment.get_template("report.html.j2").render(
         generator=Markup(_GENERATOR),
-        script=Markup(script),
-        style=Markup(style),
-        script_digest=digest,
+        **inline_files("skpml.experiments", style="report.css", scripts=("report.js",)),
         svg=Markup,
         suite=suite,
         results=results,

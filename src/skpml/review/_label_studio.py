@@ -1,193 +1,118 @@
-"""Rows and labels for Label Studio: tasks with predictions, and the labelling interface that shows them."""
+"""Tasks with predictions for Label Studio, and the labeling interface that shows them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from skpml._writing import replacing
-from skpml.cleaning._actions import benefit
-from skpml.tables._labelled_table import LabelledTable
+from skpml.review._page import check_same_table
+
+if TYPE_CHECKING:
+    from skpml.cleaning import Audit, LabelledTable
 
 _NOT_IN_XML = {chr(code) for code in range(32)} - {"\t", "\n", "\r"} | {"\ufffe", "\uffff"}
 
 
-def label_studio_tasks(
+def write_label_studio(
     table: LabelledTable,
-    confidence: Any,
-    keep: Any,
+    audit: Audit,
+    path: str | Path,
     *,
-    from_name: str = "labels",
-    to_name: str = "item",
-    model_version: str = "skpml",
-) -> Iterator[dict[str, Any]]:
-    """Give one task a row, in Label Studio's format of predictions.
+    config: str | Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write an audited table as Label Studio tasks, with the labeling interface.
 
-    The data of a task are the row, its id, its labels as they are in the file, and the text and the image where there
-    are such columns. Its prediction chooses the labels that are kept. The score says how sure the row as a whole is: it
-    is 1 less the largest benefit of a look at one of its labels, kept or not, that is, less the chance of the less likely
-    answer where that is largest. Tasks in the order of their scores begin with the row most useful to check, at 0.5 or a
-    little more; a row without labels has nothing to check, and 1.
+    There is one task per row. Its data are the row number, the id, the labels of the file, and the text and the image
+    if the table has them. Its prediction chooses the labels that the audit does not drop. The score of a prediction is
+    1 - max min(p, 1 - p) over the labels of the row, where p is the confidence: sorted by score, tasks begin with the
+    row that is most useful to check. A row without labels has score 1.
 
     Parameters
     ----------
     table : LabelledTable
-        The rows.
-    confidence : array-like of shape (n_rows, n_labels)
-        How sure the model is of each label, from 0 to 1.
-    keep : array-like of bool of shape (n_rows, n_labels)
-        True where a row should have a label.
-    from_name, to_name : str
-        Names of the control and of the object in the labelling interface; see `label_studio_config`.
-    model_version : str, default="skpml"
-        What Label Studio shows as the origin of the predictions.
+        The rows that were audited.
+    audit : Audit
+        Result of :func:`skpml.cleaning.audit` for the rows of the table.
+    path : path-like
+        JSON file of tasks to write.
+    config : path-like, optional
+        XML file of the labeling interface to write; by default `path` with the suffix ``.xml``.
+    overwrite : bool, default=False
+        Replace files that exist.
 
-    Yields
+    Raises
     ------
-    dict
-        A task, which JSON can hold.
-    """
-    shape = table.candidates.shape
-    scores, kept = np.asarray(confidence, dtype=np.float64), np.asarray(keep)
-    if scores.shape != shape or kept.shape != shape or kept.dtype != np.bool_:
-        raise ValueError(
-            f"confidence and keep must be matrices of shape {shape}, keep of booleans; got {scores.shape} and "
-            f"{kept.dtype} of shape {kept.shape}"
-        )
-    bad = ~((scores >= 0) & (scores <= 1))
-    if bad.any():
-        row, label = np.argwhere(bad)[0]
-        raise ValueError(
-            f"confidence must be from 0 to 1, but row {row}, label {label} is {scores[row, label]}"
-        )
-    checked = np.where((table.candidates > 0) | kept, benefit(scores), 0.0)
-    sureness = 1 - checked.max(axis=1, initial=0.0)
-    return (
-        _task(table, row, float(sureness[row]), np.flatnonzero(kept[row]), from_name, to_name, model_version)
-        for row in range(shape[0])
-    )
+    ValueError
+        If the audit belongs to another table, a label has characters that XML cannot hold, or both files are the same.
 
-
-def _task(
-    table: LabelledTable, row: int, score: float, kept: Any, from_name: str, to_name: str, model_version: str
-) -> dict[str, Any]:
-    data = {"row": row, "id": table.ids[row], "labels": _chosen(table, np.flatnonzero(table.candidates[row]))}
-    if table.texts is not None:
-        data["text"] = table.texts[row]
-    if table.images is not None:
-        data["image"] = table.images[row]
-    result = {
-        "from_name": from_name,
-        "to_name": to_name,
-        "type": "choices",
-        "value": {"choices": _chosen(table, kept)},
-        "score": score,
-    }
-    prediction = {"model_version": model_version, "score": score, "result": [result] if kept.size else []}
-    return {"data": data, "predictions": [prediction]}
-
-
-def _chosen(table: LabelledTable, labels: Any) -> list[str]:
-    return [table.label_names[label] for label in labels]
-
-
-def label_studio_config(
-    label_names: Sequence[str],
-    *,
-    show: Literal["text", "image", "id"] = "text",
-    from_name: str = "labels",
-    to_name: str = "item",
-) -> str:
-    """Give the labelling interface for the tasks of `label_studio_tasks`, as XML.
-
-    Parameters
-    ----------
-    label_names : sequence of str
-        The labels to choose from.
-    show : {"text", "image", "id"}, default="text"
-        What of a task's data is shown.
-    from_name, to_name : str
-        Names of the control and of the object.
-
-    Returns
-    -------
-    str
-
-    Examples
+    See Also
     --------
-    >>> from skpml.cleaning import label_studio_config
-    >>> print(label_studio_config(["sea", "<sky>"]))
-    <View>
-      <Text name="item" value="$text" />
-      <Choices name="labels" toName="item" choice="multiple">
-        <Choice value="sea" />
-        <Choice value="&lt;sky&gt;" />
-      </Choices>
-    </View>
+    write_review : Write a page for the same work that needs no server.
     """
-    if show not in ("text", "image", "id"):
-        raise ValueError(f'show must be "text", "image" or "id", got {show!r}')
-    if odd := [name for name in label_names if _NOT_IN_XML.intersection(name)]:
-        raise ValueError(f"labels with control characters cannot stand in XML: {odd[0]!r}")
+    check_same_table(table, audit)
+    path = Path(path)
+    beside = path.with_suffix(".xml") if config is None else Path(config)
+    if beside.resolve() == path.resolve():
+        raise ValueError(f"{path} is given for the tasks and for the labeling interface; name two files")
+    interface = _build_interface(table)
+    with replacing(path, beside, overwrite=overwrite) as (temporary, temporary_beside):
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write("[")
+            for number, task in enumerate(_build_tasks(table, audit)):
+                text = json.dumps(task, ensure_ascii=False, allow_nan=False)
+                file.write(f"{',' if number else ''}\n{text}")
+            file.write("\n]\n")
+        temporary_beside.write_text(interface + "\n", encoding="utf-8", newline="\n")
+
+
+def check_label_names(names: Sequence[str]) -> None:
+    """Raise a ValueError if a label cannot be written to the labeling interface."""
+    if odd := [name for name in names if _NOT_IN_XML.intersection(name)]:
+        raise ValueError(f"XML cannot hold labels with control characters, such as {odd[0]!r}; rename them")
+
+
+def _build_interface(table: LabelledTable) -> str:
+    check_label_names(table.label_names)
+    shown = "image" if table.images is not None else "text" if table.texts is not None else "id"
     view = ElementTree.Element("View")
-    kind = "Image" if show == "image" else "Text"
-    ElementTree.SubElement(view, kind, {"name": to_name, "value": f"${show}"})
+    kind = "Image" if shown == "image" else "Text"
+    ElementTree.SubElement(view, kind, {"name": "item", "value": f"${shown}"})
     choices = ElementTree.SubElement(
-        view, "Choices", {"name": from_name, "toName": to_name, "choice": "multiple"}
+        view, "Choices", {"name": "labels", "toName": "item", "choice": "multiple"}
     )
-    for name in label_names:
+    for name in table.label_names:
         ElementTree.SubElement(choices, "Choice", {"value": name})
     ElementTree.indent(view)
     return ElementTree.tostring(view, encoding="unicode")
 
 
-def write_label_studio(
-    table: LabelledTable,
-    confidence: Any,
-    keep: Any,
-    path: str | Path,
-    *,
-    config: str | Path | None = None,
-    from_name: str = "labels",
-    to_name: str = "item",
-    model_version: str = "skpml",
-    overwrite: bool = False,
-) -> None:
-    """Write the tasks as a JSON file and the labelling interface beside it: both whole, or nothing.
-
-    Parameters
-    ----------
-    table, confidence, keep, from_name, to_name, model_version
-        See `label_studio_tasks`.
-    path : path-like
-        JSON file to write.
-    config : path-like, optional
-        XML file to write; by default the name of `path` with the suffix ``.xml``.
-    overwrite : bool, default=False
-        Replace files that exist.
-    """
-    path = Path(path)
-    beside = path.with_suffix(".xml") if config is None else Path(config)
-    if beside.resolve() == path.resolve():
-        raise ValueError(f"{path} is named for the tasks and for the labelling interface; name two files")
-    show: Literal["text", "image", "id"] = (
-        "image" if table.images is not None else "text" if table.texts is not None else "id"
-    )
-    interface = label_studio_config(table.label_names, show=show, from_name=from_name, to_name=to_name)
-    tasks = label_studio_tasks(
-        table, confidence, keep, from_name=from_name, to_name=to_name, model_version=model_version
-    )
-    with replacing(path, beside, overwrite=overwrite) as (temporary, temporary_beside):
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write("[")
-            for number, task in enumerate(tasks):
-                file.write(
-                    (",\n" if number else "\n") + json.dumps(task, ensure_ascii=False, allow_nan=False)
-                )
-            file.write("\n]\n")
-        temporary_beside.write_text(interface + "\n", encoding="utf-8", newline="\n")
+def _build_tasks(table: LabelledTable, audit: Audit) -> Iterator[dict[str, Any]]:
+    less_likely = np.minimum(audit.confidences, 1 - audit.confidences)
+    scores = 1 - np.where(table.candidates > 0, less_likely, 0.0).max(axis=1, initial=0.0)
+    kept = audit.cleaned() > 0
+    for row, score in enumerate(scores.tolist()):
+        labels, choices = (
+            [table.label_names[label] for label in np.flatnonzero(matrix[row])]
+            for matrix in (table.candidates, kept)
+        )
+        data: dict[str, Any] = {"row": row, "id": table.ids[row], "labels": labels}
+        if table.texts is not None:
+            data["text"] = table.texts[row]
+        if table.images is not None:
+            data["image"] = table.images[row]
+        result = {
+            "from_name": "labels",
+            "to_name": "item",
+            "type": "choices",
+            "value": {"choices": choices},
+            "score": score,
+        }
+        prediction = {"model_version": "skpml", "score": score, "result": [result] if choices else []}
+        yield {"data": data, "predictions": [prediction]}

@@ -1,120 +1,192 @@
-"""The review page: doubtful tags to keep or drop, in one HTML file that needs no server and no network."""
+"""The review page: doubtful tags to keep or drop, in one HTML file without a server or a network request."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
-import re
 from collections.abc import Mapping
-from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from skpml._pages import page_environment
-from skpml.review._payload_check import check_payload
+import numpy as np
 
-# The page's script in the order in which its parts build on each other.
-_SCRIPTS = (
-    "data.js",
-    "csv.js",
-    "storage.js",
-    "decisions.js",
-    "exchange.js",
-    "listing.js",
-    "dialogs.js",
-    "overview.js",
-    "detail.js",
-    "grid.js",
-    "moving.js",
-    "commands.js",
-    "showing.js",
-    "keyboard.js",
-    "main.js",
-)
+from skpml._pages import inline_files, page_environment, require_packages, script_safe_json
+from skpml._writing import replacing
+
+if TYPE_CHECKING:
+    from skpml.cleaning import Audit, Doubt, LabelledTable
+
+# The modules of the page's script, each after those that it imports.
+_SCRIPTS = tuple(f"review/{name}.js" for name in (
+    "data", "csv", "storage", "decisions", "exchange", "listing", "dialogs", "overview", "detail", "grid", "moving",
+    "commands", "showing", "keyboard", "main",
+))  # fmt: skip
+
+# A page with so many doubtful tags still opens, filters and sorts without a noticeable pause.
+MAX_DOUBTS = 50_000
 
 
-def render_review(payload: Mapping[str, Any]) -> str:
-    """The whole review page as HTML.
+def render_review(table: LabelledTable, audit: Audit, *, settings: Mapping[str, str] | None = None) -> str:
+    """Render the review page of an audit as HTML.
+
+    Text of the table is shown as text, never as HTML, and the same input gives the same bytes. If more than 50,000
+    tags are doubtful, the page leaves out those that the audit drops, and lists the most useful 50,000 of the others.
 
     Parameters
     ----------
-    payload : dict
-        What the page shows, of plain Python values that JSON can hold:
-
-        * ``title``: what is reviewed, such as the file's name;
-        * ``key``: identifies data and run; the browser keeps decisions under it;
-        * ``settings``: pairs of name and text;
-        * ``overview``: ``rows``, ``labels``, ``candidates``, and the estimate ``wrong`` between ``low`` and ``high``;
-        * ``labels``: for each label ``name``, ``candidates``, ``wrong``, ``low``, ``high`` and ``partner``, the label
-          that is more often than usual true instead where this one is wrong (or None);
-        * ``items``: for each row in doubt ``id``, ``row``, ``text`` (or None), ``image`` (a path relative to the
-          page, or None) and ``tags`` (positions in ``labels``);
-        * ``cells``: the columns ``item`` and ``label`` (positions), ``confidence``, ``action`` (``"keep"``,
-          ``"drop"`` or ``"ask"``) and ``reason``, the most useful cell to check first.
+    table : LabelledTable
+        The rows that were audited. An image is shown if its path is relative to the page.
+    audit : Audit
+        Result of :func:`skpml.cleaning.audit` for the rows of the table.
+    settings : mapping of str to str, optional
+        Names and values of settings, shown to the reader.
 
     Returns
     -------
     str
-        The same payload gives the same page, to the byte. Text from the payload is shown as text and never as HTML.
+        The page; write it with ``encoding="utf-8"``.
 
     Raises
     ------
     ValueError
-        If the payload is not as above; the message names the place.
+        If the audit belongs to another table.
     ImportError
-        If jinja2 is missing.
-    """
-    check_payload(payload)
-    require_jinja2()
-    from markupsafe import Markup
+        If jinja2 is not installed.
 
-    script = _read_script()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    See Also
+    --------
+    write_review : Write the page to a file.
+    """
+    require_page_packages()
+    check_same_table(table, audit)
+    return _fill_template(_build_payload(table, audit, settings or {}))
+
+
+def write_review(
+    table: LabelledTable,
+    audit: Audit,
+    path: str | Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the review page of an audit to a file.
+
+    Parameters
+    ----------
+    table : LabelledTable
+        The rows that were audited.
+    audit : Audit
+        Result of :func:`skpml.cleaning.audit` for the rows of the table.
+    path : path-like
+        HTML file to write.
+    settings : mapping of str to str, optional
+        Names and values of settings, shown to the reader.
+    overwrite : bool, default=False
+        Replace the file if it exists.
+
+    See Also
+    --------
+    render_review : Return the page as a string.
+    """
+    page = render_review(table, audit, settings=settings)
+    with replacing(Path(path), overwrite=overwrite) as (temporary,):
+        temporary.write_text(page, encoding="utf-8", newline="\n")
+
+
+def require_page_packages() -> None:
+    """Raise an ImportError with advice if a package is missing that the page needs."""
+    require_packages("the review page", "report", "jinja2", "markupsafe")
+
+
+def check_same_table(table: LabelledTable, audit: Audit) -> None:
+    """Raise a ValueError if the audit cannot be one of this table."""
+    if audit.confidences.shape != table.candidates.shape:
+        raise ValueError(
+            f"the audit has shape {audit.confidences.shape} (rows, labels), but {table.path.name} has shape "
+            f"{table.candidates.shape}; pass the audit of this table"
+        )
+
+
+def select_doubts(audit: Audit) -> list[Doubt]:
+    """Return all doubts, or the most useful undecided ones if there are too many for a page."""
+    if len(audit.doubts) <= MAX_DOUBTS:
+        return audit.doubts
+    return [doubt for doubt in audit.doubts if doubt.action == "ask"][:MAX_DOUBTS]
+
+
+def _build_payload(table: LabelledTable, audit: Audit, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Collect what the page shows as values for JSON; `templates/README.md` describes them."""
+    doubts = select_doubts(audit)
+    rows = list(dict.fromkeys(doubt.row for doubt in doubts))
+    position = {row: place for place, row in enumerate(rows)}
+    counts = table.candidates.sum(axis=0)
+    doubted = {doubt.label for doubt in audit.doubts}
+    wrong = np.array([audit.wrong.estimate, audit.wrong.low, audit.wrong.high])
+    return {
+        "title": table.path.name,
+        "key": _storage_key(table, doubts),
+        "settings": [[name, str(value)] for name, value in settings.items()],
+        "overview": {
+            "rows": len(table.candidates),
+            "labels": len(table.label_names),
+            "candidates": int(counts.sum()),
+            **_round_counts(audit.wrong.total),
+        },
+        "labels": [
+            {
+                "name": name,
+                "candidates": int(counts[label]),
+                **_round_counts(wrong[:, label]),
+                "partner": audit.partners[label] if label in doubted else None,
+            }
+            for label, name in enumerate(table.label_names)
+        ],
+        "items": [
+            {
+                "id": table.ids[row],
+                "row": row,
+                "text": None if table.texts is None else table.texts[row],
+                "image": None if table.images is None else table.images[row],
+                "tags": np.flatnonzero(table.candidates[row]).tolist(),
+            }
+            for row in rows
+        ],
+        "cells": {
+            "item": [position[doubt.row] for doubt in doubts],
+            "label": [doubt.label for doubt in doubts],
+            "confidence": [round(doubt.confidence, 4) for doubt in doubts],
+            "action": [doubt.action for doubt in doubts],
+            "reason": [str(doubt.reason) for doubt in doubts],
+        },
+    }
+
+
+def _fill_template(payload: Mapping[str, Any]) -> str:
     return (
         page_environment("skpml.review")
         .get_template("review.html.j2")
         .render(
-            # A file name may hold bytes that are no text.
+            # A file name may hold bytes that are not text.
             title=payload["title"].encode("utf-8", "replace").decode(),
-            data=Markup(_script_safe_json(payload)),
-            style=Markup(_template("review.css")),
-            script=Markup(script),
-            script_digest=digest,
+            data=script_safe_json(payload),
+            **inline_files("skpml.review", style="review.css", scripts=_SCRIPTS),
         )
     )
 
 
-def require_jinja2() -> None:
-    """Raise ImportError where a package is missing that the page is made with; it says how to install it."""
-    try:
-        import jinja2  # noqa: F401
-        import markupsafe  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f'the review page needs {error.name}: pip install "scikit-pml[report]"', name=error.name
-        ) from error
+def _round_counts(counts: Any) -> dict[str, float]:
+    return {
+        name: round(float(count), 1) for name, count in zip(("wrong", "low", "high"), counts, strict=True)
+    }
 
 
-def _template(*path: str) -> str:
-    return files("skpml.review").joinpath("templates", *path).read_text(encoding="utf-8")
-
-
-def _read_script() -> str:
-    """All parts in one scope of their own, so that they share names with each other and with nobody else.
-
-    The scope is asynchronous: a part may wait for the browser, and those after it with it.
-    """
-    parts = "\n".join(_template("review", name) for name in _SCRIPTS)
-    return f'"use strict";\n(async () => {{\n{parts}}})();\n'
-
-
-def _script_safe_json(payload: Mapping[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in, and that UTF-8 can hold."""
-    try:
-        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"the payload of the review page must be plain values that JSON can hold: {error}"
-        ) from error
-    # `<` would begin `</script>` and `<!--`; a lone surrogate, as file names can hold, has no UTF-8 form.
-    return re.sub("[<\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+def _storage_key(table: LabelledTable, doubts: list[Doubt]) -> str:
+    """Return a digest of file and listed tags: the browser stores decisions under it."""
+    content = hashlib.sha256()
+    for part in (table.path.name, *table.ids, *table.label_names):
+        # A file name may hold bytes that are not text.
+        content.update(part.encode("utf-8", "surrogatepass"))
+        content.update(b"\0")
+    content.update(np.ascontiguousarray(table.candidates).tobytes())
+    content.update(repr([(doubt.row, doubt.label) for doubt in doubts]).encode())
+    return content.hexdigest()[:24]

@@ -21,7 +21,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 
-from skpml.review._page import render_review
+from skpml.review._page import _fill_template
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
@@ -42,7 +42,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
         def opened(payload: dict[str, Any], **options: Any) -> Any:
             file = tmp_path / "review.html"
-            file.write_text(render_review(payload), encoding="utf-8")
+            file.write_text(_fill_template(payload), encoding="utf-8")
             return watch.open(file, **options)
 
         opened.troubles = watch.troubles  # type: ignore[attr-defined]
@@ -272,11 +272,11 @@ def test_decisions_are_found_again_and_belong_to_their_cells_only(show: Any, tmp
         {"key": "photos-2"},
         {"items": [dict(item, row=item["row"] + 1) for item in small_payload()["items"]]},
     ):
-        file.write_text(render_review({**small_payload(), **other}), encoding="utf-8")
+        file.write_text(_fill_template({**small_payload(), **other}), encoding="utf-8")
         reload(page)
         # Another run, or the same key over other rows: the letters are not taken for theirs.
         assert progress(page).startswith("0 of 5")
-    file.write_text(render_review(small_payload()), encoding="utf-8")
+    file.write_text(_fill_template(small_payload()), encoding="utf-8")
     reload(page)
     assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
 

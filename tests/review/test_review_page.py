@@ -1,0 +1,207 @@
+"""The review page as a file: what it holds of a table and an audit, and data that cannot become markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from review_helpers import large_payload, small_payload
+
+from page_checker import PageChecker
+
+pytest.importorskip("jinja2")
+
+from skpml.cleaning import WrongCounts, read_table
+from skpml.review import render_review, select_doubts, write_review
+from skpml.review._page import _fill_template
+
+NASTY = [
+    "</script><script>window.broken = true</script>",
+    "<!--<script>",
+    "]]>",
+    "\"'`&amp;",
+    "\u2028\u2029\u0000\r\n\t",
+    "\udce9 lone surrogate",
+    "🌊 \\u003c \\",
+]
+
+
+def payload_of(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_any_text_comes_back_from_the_page_unchanged_and_adds_no_markup(text: str) -> None:
+    payload = small_payload()
+    payload.update(title=text, key=text, settings=[[text, text]])
+    payload["labels"][0]["name"] = payload["labels"][1]["partner"] = text
+    payload["items"][0].update(id=text, text=text, image=text)
+    payload["cells"]["reason"][0] = text
+    page = _fill_template(payload)
+    assert payload_of(page) == payload
+    checker = PageChecker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    # The data and the program: nothing else.
+    assert checker.scripts == 2
+    # What a file written as UTF-8 holds is the page.
+    assert page.encode("utf-8").decode("utf-8") == page
+
+
+def test_the_page_is_well_formed_and_every_reference_has_its_target() -> None:
+    page = _fill_template(small_payload())
+    checker = PageChecker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    assert len(set(checker.ids)) == len(checker.ids)
+    described = re.findall(r'aria-(?:labelledby|describedby|controls)="([^"]+)"', page)
+    assert described
+    assert set(described) <= set(checker.ids)
+    script = page[page.rindex("<script ") :]
+    asked_for = set(re.findall(r'byId\("([\w-]+)"\)', script))
+    assert asked_for
+    assert asked_for <= set(checker.ids)
+
+
+def test_nothing_in_the_page_can_be_asked_of_a_network_or_run_from_data() -> None:
+    page = _fill_template(small_payload())
+    assert re.findall(r"https?://|//\w+\.\w+", page) == []
+    program = page[page.rindex("<script ") :]
+    ways_in = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|fetch\(|XMLHttpRequest"
+    )
+    assert re.findall(ways_in, program) == []
+
+
+def test_the_same_payload_gives_the_same_page() -> None:
+    assert _fill_template(large_payload(300)) == _fill_template(large_payload(300))
+
+
+def test_a_page_is_its_data_and_little_more() -> None:
+    payload = large_payload(2000)
+    data = len(json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode())
+    assert len(_fill_template(payload).encode()) - data < 70_000
+
+
+def test_a_page_without_cells_can_be_made() -> None:
+    payload = small_payload()
+    payload.update(items=[], cells={name: [] for name in payload["cells"]})
+    assert payload_of(_fill_template(payload)) == payload
+
+
+TABLE = 'x,name,story,tags\n0,a,"<b>one</b>",sea;lake\n1,b,two,sea\n2,c,three,sky;sea\n'
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    path = tmp_path / "photos.csv"
+    path.write_text(TABLE)
+    return read_table(path, id="name", text="story")
+
+
+def make_audit(table: Any, doubts: list[tuple[int, int, float, str]]) -> Any:
+    """An audit with these doubts: row, label, confidence, action."""
+    counts = table.candidates.sum(axis=0)
+    actions = np.where(table.candidates > 0, "keep", "").astype("<U4")
+    for row, label, _, action in doubts:
+        actions[row, label] = action
+    return SimpleNamespace(
+        confidences=table.candidates * 0.9,
+        actions=actions,
+        doubts=[
+            SimpleNamespace(row=row, label=label, confidence=confidence, action=action, reason="why")
+            for row, label, confidence, action in doubts
+        ],
+        wrong=WrongCounts(estimate=counts / 3, low=counts / 4, high=counts / 2, total=(1.66, 1.23, 2.5)),
+        partners=("lake", "sea", None),
+    )
+
+
+def test_the_page_shows_the_audit_of_a_table(table: Any) -> None:
+    lake, sea, sky = (table.label_names.index(name) for name in ("lake", "sea", "sky"))
+    doubts = [(2, sea, 0.51234, "ask"), (0, lake, 0.1, "drop"), (2, sky, 0.3, "ask")]
+    found = make_audit(table, doubts)
+    page = render_review(table, found, settings={"folds": "5"})
+    payload = payload_of(page)
+    assert render_review(table, found, settings={"folds": "5"}) == page
+    assert payload["title"] == "photos.csv"
+    assert payload["settings"] == [["folds", "5"]]
+    counts = {"rows": 3, "labels": 3, "candidates": 5, "wrong": 1.7, "low": 1.2, "high": 2.5}
+    assert payload["overview"] == counts
+    assert payload["items"] == [
+        {"id": "c", "row": 2, "text": "three", "image": None, "tags": sorted([sea, sky])},
+        {"id": "a", "row": 0, "text": "<b>one</b>", "image": None, "tags": sorted([sea, lake])},
+    ]
+    assert payload["cells"] == {
+        "item": [0, 1, 0],
+        "label": [sea, lake, sky],
+        "confidence": [0.5123, 0.1, 0.3],
+        "action": ["ask", "drop", "ask"],
+        "reason": ["why"] * 3,
+    }
+    assert [label["name"] for label in payload["labels"]] == list(table.label_names)
+    assert payload["labels"][sea] == {
+        "name": "sea", "candidates": 3, "wrong": 1.0, "low": 0.8, "high": 1.5, "partner": found.partners[sea],
+    }  # fmt: skip
+
+
+def test_partners_are_shown_for_doubted_labels_only(table: Any) -> None:
+    for doubts in ([], [(0, 0, 0.4, "ask")]):
+        labels = payload_of(render_review(table, make_audit(table, doubts)))["labels"]
+        assert [label["partner"] for label in labels] == ["lake" if doubts else None, None, None]
+
+
+def test_decisions_are_stored_by_file_and_listed_tags(table: Any, tmp_path: Path) -> None:
+    def key(doubts: list[tuple[int, int, float, str]], other: Any = table) -> str:
+        return payload_of(render_review(other, make_audit(other, doubts)))["key"]
+
+    first = key([(0, 0, 0.4, "ask")])
+    # Confidences and actions may change from run to run, the tags that the decisions are about may not.
+    assert key([(0, 0, 0.2, "drop")]) == first
+    renamed = tmp_path / "other.csv"
+    renamed.write_text(TABLE.replace("b,two", "bb,two"))
+    others = [
+        key([(0, 1, 0.4, "ask")]),
+        key([(1, 1, 0.4, "ask")]),
+        key([(0, 0, 0.4, "ask"), (0, 1, 0.4, "ask")]),
+        key([(0, 0, 0.4, "ask")], read_table(renamed, id="name", text="story")),
+    ]
+    assert len({first, *others}) == 5
+
+
+def test_too_many_doubts_leave_only_those_that_a_person_decides(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = make_audit(table, [(0, 0, 0.4, "ask"), (0, 1, 0.2, "drop"), (1, 1, 0.6, "ask")])
+    assert select_doubts(found) == found.doubts
+    monkeypatch.setattr("skpml.review._page.MAX_DOUBTS", 2)
+    assert select_doubts(found) == [found.doubts[0], found.doubts[2]]
+    monkeypatch.setattr("skpml.review._page.MAX_DOUBTS", 1)
+    assert select_doubts(found) == [found.doubts[0]]
+
+
+def test_write_review(table: Any, tmp_path: Path) -> None:
+    found = make_audit(table, [(0, 0, 0.4, "ask")])
+    path = tmp_path / "review.html"
+    write_review(table, found, path)
+    assert path.read_bytes() == render_review(table, found).encode()
+    with pytest.raises(FileExistsError):
+        write_review(table, found, path)
+    write_review(table, found, path, settings={"folds": "3"}, overwrite=True)
+    assert "folds" in path.read_text(encoding="utf-8")
+
+
+def test_an_audit_of_another_table_is_refused(table: Any) -> None:
+    found = make_audit(table, [])
+    found.confidences = found.confidences[:2]
+    with pytest.raises(ValueError, match=r"\(2, 3\).*photos\.csv.*\(3, 3\)"):
+        render_review(table, found)
