@@ -1,6 +1,7 @@
 """Metrics for multi-label predictions and for the cleaning of candidate labels."""
 
 from skpml.metrics._decisions import (
+    denoising_scores,
     example_accuracy,
     example_f1,
     hamming_loss,
@@ -8,10 +9,7 @@ from skpml.metrics._decisions import (
     micro_f1,
     subset_accuracy,
 )
-from skpml.metrics._denoising import denoising_scores
 from skpml.metrics._ranking import (
-    CONVENTIONS,
-    Convention,
     average_precision,
     coverage,
     macro_auc,
@@ -19,12 +17,11 @@ from skpml.metrics._ranking import (
     precision_at_k,
     ranking_loss,
 )
+from skpml.metrics._ranking import row_average_precision as row_average_precision
 from skpml.metrics._report import METRICS, Metric, evaluate
 
 __all__ = [
-    "CONVENTIONS",
     "METRICS",
-    "Convention",
     "Metric",
     "average_precision",
     "coverage",

@@ -1,8 +1,9 @@
-"""The one door of the metrics: arrays come out, or an error that names the cell."""
+"""Validation that all metrics share: arrays come out, or an error that names the cell."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,19 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skpml._validation import BoolMatrix, check_labels
 
-# Scores keep their type: turning large integers or float32 into something else could make or break ties.
+# Scores keep their type: converting large integers or float32 could create or break ties.
 NumberMatrix = NDArray[Any]
 
 
+@dataclass(frozen=True)
+class Validated:
+    """A matrix that has passed its check; ``evaluate`` hands it to every metric."""
+
+    values: NDArray[Any]
+
+
 def check_scores(scores: Any, name: str, candidates: BoolMatrix | None = None) -> NumberMatrix:
-    """Return a matrix of real numbers that are finite: all of them, or those of the candidate cells."""
+    """Return a matrix of real numbers, finite in all cells or, if given, in the candidate cells."""
     array = np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
     if array.dtype.kind == "O":
         try:
@@ -60,19 +68,22 @@ def check_same_columns(first: Any, other: Any, name: str, first_name: str = "tru
 
 
 def check_truth_and_scores(truth: Any, scores: Any) -> tuple[BoolMatrix, NumberMatrix]:
-    """Validate what ranking metrics take."""
-    check_same_columns(truth, scores, "scores")
-    labels, numbers = check_labels(truth, "truth"), check_scores(scores, "scores")
-    check_same_shape(labels, numbers, "scores")
-    return labels, numbers
+    """Validate the input of a ranking metric."""
+    return _check_pair(truth, scores, "scores", check_scores)
 
 
 def check_truth_and_decisions(truth: Any, decisions: Any) -> tuple[BoolMatrix, BoolMatrix]:
-    """Validate what decision metrics take."""
-    check_same_columns(truth, decisions, "decisions")
-    labels, decided = check_labels(truth, "truth"), check_labels(decisions, "decisions")
-    check_same_shape(labels, decided, "decisions")
-    return labels, decided
+    """Validate the input of a decision metric."""
+    return _check_pair(truth, decisions, "decisions", check_labels)
+
+
+def _check_pair(truth: Any, other: Any, name: str, check: Any) -> tuple[BoolMatrix, NDArray[Any]]:
+    if isinstance(truth, Validated):
+        return truth.values, other.values
+    check_same_columns(truth, other, name)
+    labels, values = check_labels(truth, "truth"), check(other, name)
+    check_same_shape(labels, values, name)
+    return labels, values
 
 
 def undefined(metric: str, why: str) -> float:

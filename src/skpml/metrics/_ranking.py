@@ -1,24 +1,23 @@
 r"""Metrics of scores: does a row's ordering of the labels put the true ones first?
 
-Everything is counted from two numbers per label, neither of which depends on the order in which labels are
-stored: the *rank* of label :math:`j` in row :math:`i`, and the number of *true labels ranked at or above* it,
+They are counted from two numbers per cell that do not depend on the order in which labels are stored: the *rank* of
+label :math:`j` in row :math:`i`, and the number of *true labels ranked at or above* it,
 
 .. math::
 
     r_{ij} = |\{l : f_{il} \ge f_{ij}\}|, \qquad a_{ij} = |\{l : y_{il} = 1, f_{il} \ge f_{ij}\}|.
 
-Tied labels thus all take the worst rank of their group, as in scikit-learn.
+Tied labels all take the worst rank of their group, as in scikit-learn.
 
-A row is *degenerate* if none or all of its labels are true: there is nothing to order. The conventions differ
-there:
+A row is *degenerate* if none or all of its labels are true, because there is nothing to order. The convention decides:
 
 ``"pml"``
-    of the partial multi-label literature: degenerate rows are dropped, coverage is counted from zero and
-    divided by the number of labels (degenerate rows kept, depth 0 for a row without labels).
+    the partial multi-label literature: degenerate rows are dropped; coverage is counted from zero and divided by the
+    number of labels (degenerate rows are kept, with depth 0 for a row without labels).
 ``"sklearn"``
-    of scikit-learn: degenerate rows are kept and count as perfect, coverage is a bare number of labels.
+    scikit-learn: degenerate rows are kept and count as perfect; coverage is a number of labels.
 
-If the "pml" convention leaves no row, the value is NaN and an ``UndefinedMetricWarning`` is given.
+If the "pml" convention leaves no row, the value is NaN and an ``UndefinedMetricWarning`` is issued.
 """
 
 from __future__ import annotations
@@ -28,17 +27,20 @@ from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from array_api_compat import array_namespace, device
 from sklearn.metrics import roc_auc_score
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import BoolMatrix
 from skpml.metrics._checks import NumberMatrix, check_truth_and_scores, undefined
 
+Array = Any
 Convention = Literal["pml", "sklearn"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 # Work arrays stay at a few tens of MB however many rows there are.
 _CELLS_AT_ONCE = 1 << 20
+_ALL_DEGENERATE = "every row has no label or all labels"
 
 
 def check_convention(convention: str) -> None:
@@ -47,28 +49,21 @@ def check_convention(convention: str) -> None:
         raise ValueError(f"convention must be one of {', '.join(map(repr, CONVENTIONS))}, got {convention!r}")
 
 
+@fill_docstring
 def ranking_loss(truth: Any, scores: Any, *, convention: Convention = "pml") -> float:
-    r"""Share of (true, false) label pairs that a row orders wrongly; ties are wrong.
+    r"""Compute the share of (true, false) label pairs in wrong order; ties are wrong.
 
     .. math::
 
         \frac{1}{|D|} \sum_{i \in D}
         \frac{|\{(j, l) : y_{ij} = 1, y_{il} = 0, f_{ij} \le f_{il}\}|}{|Y_i|\,(c - |Y_i|)}
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
+    %(parameters_scores)s
     convention : {"pml", "sklearn"}, default="pml"
-        ``D``: all rows but the degenerate ones ("pml"), or all rows, of which the degenerate ones have loss 0
-        ("sklearn", equal to :func:`sklearn.metrics.label_ranking_loss`).
+        The rows ``D``: all but the degenerate ones ("pml"), or all, with loss 0 for the degenerate ones ("sklearn",
+        equal to :func:`sklearn.metrics.label_ranking_loss`).
 
-    Returns
-    -------
-    float
-        Between 0 (best) and 1. NaN, with a warning, if no row is left.
+    %(returns_loss_or_nan)s
 
     Examples
     --------
@@ -77,31 +72,26 @@ def ranking_loss(truth: Any, scores: Any, *, convention: Convention = "pml") -> 
     0.5
     """
     labels, numbers = _check(truth, scores, convention)
+    n_rows, n_labels = labels.shape
+    labels, numbers = _without_degenerate(labels, numbers)
     n_true = labels.sum(axis=1)
-    wrong_pairs = np.concatenate(
-        [((rank - above) * true).sum(axis=1) for true, rank, above in _ranked(labels, numbers)]
-    )
-    return _mean_over_rows(
-        "ranking loss", wrong_pairs, n_true * (labels.shape[1] - n_true), convention, if_degenerate=0.0
-    )
+    wrong_pairs = [((rank - above) * true).sum(axis=1) for true, rank, above in _rank(labels, numbers)]
+    per_row = np.concatenate([np.zeros(0), *wrong_pairs]) / (n_true * (n_labels - n_true))
+    return _average(per_row, n_rows, "ranking loss", convention, if_degenerate=0.0)
 
 
+@fill_docstring
 def average_precision(truth: Any, scores: Any, *, convention: Convention = "pml") -> float:
-    r"""Mean over a row's true labels of the share of true labels among those ranked at or above.
+    r"""Compute the mean precision at the ranks of the true labels of each row.
 
     .. math:: \frac{1}{|D|} \sum_{i \in D} \frac{1}{|Y_i|} \sum_{j : y_{ij} = 1} \frac{a_{ij}}{r_{ij}}
 
     A group of tied labels shares the worst rank of the group, so the order of the labels does not matter.
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
+    %(parameters_scores)s
     convention : {"pml", "sklearn"}, default="pml"
-        ``D``: all rows but the degenerate ones ("pml"), or all rows, of which the degenerate ones have
-        precision 1 ("sklearn", equal to :func:`sklearn.metrics.label_ranking_average_precision_score`).
+        The rows ``D``: all but the degenerate ones ("pml"), or all, with precision 1 for the degenerate ones
+        ("sklearn", equal to :func:`sklearn.metrics.label_ranking_average_precision_score`).
 
     Returns
     -------
@@ -115,35 +105,35 @@ def average_precision(truth: Any, scores: Any, *, convention: Convention = "pml"
     0.75
     """
     labels, numbers = _check(truth, scores, convention)
-    n_true = labels.sum(axis=1)
-    precision = np.concatenate(
-        [(above / rank * true).sum(axis=1) for true, rank, above in _ranked(labels, numbers)]
-    )
-    # A row whose labels are all true orders nothing either, though its precision could be computed.
-    weight = np.where(n_true == labels.shape[1], 0, n_true)
-    return _mean_over_rows("average precision", precision, weight, convention, if_degenerate=1.0)
+    per_row = row_average_precision(labels, numbers)
+    return _average(per_row, len(labels), "average precision", convention, if_degenerate=1.0)
 
 
+def row_average_precision(truth: Array, scores: Array) -> Array:
+    """Compute the average precision of every row that is not degenerate, on any array API namespace."""
+    xp = array_namespace(scores)
+    truth, scores = _without_degenerate(truth, scores)
+    parts = [xp.zeros((0,), dtype=xp.float64, device=device(scores))]
+    for true, rank, above in _rank(truth, scores):
+        hits = xp.astype(above, xp.float64) / xp.astype(rank, xp.float64) * xp.astype(true, xp.float64)
+        parts.append(xp.sum(hits, axis=1) / xp.astype(xp.sum(true, axis=1), xp.float64))
+    return xp.concat(parts)
+
+
+@fill_docstring
 def one_error(truth: Any, scores: Any, *, convention: Convention = "pml") -> float:
-    r"""Share of rows whose top label is not true; if labels tie at the top, one true among them is a hit.
+    r"""Compute the share of rows whose top label is not true.
 
     .. math:: \frac{1}{|D|} \sum_{i \in D} [\, y_{ij} = 0 \text{ for all } j \in \arg\max_l f_{il} \,]
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
-    convention : {"pml", "sklearn"}, default="pml"
-        ``D``: all rows but the degenerate ones ("pml"), or all rows ("sklearn"). scikit-learn has no
-        one-error; kept rows simply follow the definition: a row without labels is an error, one with all
-        labels a hit.
+    If labels tie at the top, one true label among them is enough.
 
-    Returns
-    -------
-    float
-        Between 0 (best) and 1. NaN, with a warning, if no row is left.
+    %(parameters_scores)s
+    convention : {"pml", "sklearn"}, default="pml"
+        The rows ``D``: all but the degenerate ones ("pml"), or all ("sklearn"). scikit-learn has no one-error; by
+        the definition, a row without labels is an error and a row with all labels is not.
+
+    %(returns_loss_or_nan)s
 
     Examples
     --------
@@ -152,29 +142,24 @@ def one_error(truth: Any, scores: Any, *, convention: Convention = "pml") -> flo
     0.5
     """
     labels, numbers = _check(truth, scores, convention)
-    missed = ~(labels & (numbers == numbers.max(axis=1, keepdims=True))).any(axis=1)
     if convention == "pml":
-        missed = missed[labels.any(axis=1) & ~labels.all(axis=1)]
+        labels, numbers = _without_degenerate(labels, numbers)
+    missed = ~(labels & (numbers == numbers.max(axis=1, keepdims=True))).any(axis=1)
     return float(missed.mean()) if missed.size else undefined("one-error", _ALL_DEGENERATE)
 
 
+@fill_docstring
 def coverage(truth: Any, scores: Any, *, convention: Convention = "pml") -> float:
-    r"""How far down the ordering one must go to meet every true label.
+    r"""Compute how far down the ordering one must go to meet every true label.
 
-    The depth of a row is the rank of its worst true label, counting all labels tied with it; 0 without true
-    labels.
+    The depth of a row is the rank of its worst true label, counting all labels tied with it; 0 without true labels.
 
     .. math::
 
         \frac{1}{c} \left( \frac{1}{n} \sum_i \mathrm{depth}_i - 1 \right), \qquad
         \mathrm{depth}_i = \max_{j : y_{ij} = 1} r_{ij}
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
+    %(parameters_scores)s
     convention : {"pml", "sklearn"}, default="pml"
         The value above ("pml"), or the mean depth itself ("sklearn", equal to
         :func:`sklearn.metrics.coverage_error`). Both keep all rows.
@@ -196,25 +181,18 @@ def coverage(truth: Any, scores: Any, *, convention: Convention = "pml") -> floa
     return float(mean_depth if convention == "sklearn" else (mean_depth - 1) / labels.shape[1])
 
 
+@fill_docstring
 def precision_at_k(truth: Any, scores: Any, k: int) -> float:
-    r"""Share of true labels among the ``k`` best-scored ones, mean over all rows.
+    r"""Compute the share of true labels among the ``k`` best-scored ones of each row.
 
-    Labels tied at the k-th place share the places left: each counts with the chance it would have if the tie
-    were broken at random. A row without true labels counts 0.
+    Labels tied at the k-th place share the remaining places: each counts with the probability of being taken if the tie
+    is broken at random. A row without true labels counts 0.
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
+    %(parameters_scores)s
     k : int
-        Number of labels looked at, from 1 to ``n_labels``.
+        Number of labels per row, from 1 to ``n_labels``.
 
-    Returns
-    -------
-    float
-        Between 0 and 1 (best).
+    %(returns_gain)s
 
     Examples
     --------
@@ -232,17 +210,13 @@ def precision_at_k(truth: Any, scores: Any, k: int) -> float:
     return float(((labels & above).sum(axis=1) + chance * (labels & tied).sum(axis=1)).mean() / k)
 
 
+@fill_docstring
 def macro_auc(truth: Any, scores: Any) -> float:
-    """Area under the ROC curve of each label over the rows, mean over labels.
+    """Compute the area under the ROC curve of each label, averaged over labels.
 
     Labels that all rows or no row have are left out: they have no curve.
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
+    %(parameters_scores)s
 
     Returns
     -------
@@ -262,39 +236,45 @@ def macro_auc(truth: Any, scores: Any) -> float:
     return float(np.mean([roc_auc_score(labels[:, j], numbers[:, j]) for j in usable]))
 
 
-_ALL_DEGENERATE = "every row has no label or all labels"
-
-
 def _check(truth: Any, scores: Any, convention: str) -> tuple[BoolMatrix, NumberMatrix]:
     check_convention(convention)
     return check_truth_and_scores(truth, scores)
 
 
-def _ranked(
-    labels: BoolMatrix, scores: NumberMatrix
-) -> Iterator[tuple[BoolMatrix, NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield (y, r, a) of the module's formulas for blocks of rows, the labels of each row sorted by score."""
-    n_rows, n_labels = labels.shape
+def _without_degenerate(truth: Array, scores: Array) -> tuple[Array, Array]:
+    """Drop the rows in which no label or every label is true."""
+    xp = array_namespace(scores)
+    is_true = xp.astype(truth, xp.bool)
+    rows = xp.nonzero(xp.any(is_true, axis=1) & ~xp.all(is_true, axis=1))[0]
+    return xp.take(truth, rows, axis=0), xp.take(scores, rows, axis=0)
+
+
+def _rank(truth: Array, scores: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield (y, r, a) of the module's formulas for blocks of rows, the labels of each row in ascending order."""
+    xp = array_namespace(scores)
+    n_rows, n_labels = truth.shape
     step = max(1, _CELLS_AT_ONCE // n_labels)
     for start in range(0, n_rows, step):
-        block = scores[start : start + step]
-        order = np.argsort(block, axis=1)
-        ascending = np.take_along_axis(block, order, axis=1)
-        true = np.take_along_axis(labels[start : start + step], order, axis=1)
-        opens_group = np.ones(true.shape, dtype=np.bool_)
-        opens_group[:, 1:] = ascending[:, 1:] != ascending[:, :-1]
-        group_start = np.maximum.accumulate(np.where(opens_group, np.arange(n_labels), 0), axis=1)
-        n_true_up_to = np.cumsum(true, axis=1)
-        n_true_below: NDArray[np.intp] = np.take_along_axis(n_true_up_to - true, group_start, axis=1)
+        rows = slice(start, min(start + step, n_rows))
+        block = scores[rows, :]
+        order = xp.argsort(block, axis=1)
+        ascending = xp.take_along_axis(block, order, axis=1)
+        true = xp.take_along_axis(xp.astype(truth[rows, :], xp.int64), order, axis=1)
+        # Numbers of groups of tied labels grow from row to row, so one search finds where each group starts.
+        new_group = xp.astype(ascending[:, 1:] != ascending[:, :-1], xp.int64)
+        group = xp.cumulative_sum(xp.concat([xp.ones_like(true[:, :1]), new_group], axis=1), axis=1)
+        offset = n_labels * xp.arange(block.shape[0], dtype=xp.int64, device=device(block))[:, None]
+        keys = xp.reshape(group + 2 * offset, (-1,))
+        group_start = xp.reshape(xp.searchsorted(keys, keys), group.shape) - offset
+        n_true_up_to = xp.cumulative_sum(true, axis=1)
+        n_true_below = xp.take_along_axis(n_true_up_to - true, group_start, axis=1)
         yield true, n_labels - group_start, n_true_up_to[:, -1:] - n_true_below
 
 
-def _mean_over_rows(
-    metric: str, totals: NDArray[Any], weights: NDArray[Any], convention: str, *, if_degenerate: float
+def _average(
+    per_row: NumberMatrix, n_rows: int, metric: str, convention: str, *, if_degenerate: float
 ) -> float:
-    """Mean of totals / weights; a weight of zero marks a degenerate row."""
-    usable = weights > 0
-    per_row = totals[usable] / weights[usable]
+    """Mean over the rows that are not degenerate, or over all rows in scikit-learn's convention."""
     if convention == "sklearn":
-        return float((per_row.sum() + if_degenerate * (~usable).sum()) / len(usable))
-    return float(per_row.mean()) if per_row.size else undefined(metric, _ALL_DEGENERATE)
+        return float((per_row.sum() + if_degenerate * (n_rows - len(per_row))) / n_rows)
+    return float(per_row.mean()) if len(per_row) else undefined(metric, _ALL_DEGENERATE)

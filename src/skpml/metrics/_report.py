@@ -1,4 +1,4 @@
-"""All metrics of a prediction at once, and what a table must know about each."""
+"""The table of metrics, and all metrics of a prediction at once."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from skpml.metrics._checks import check_truth_and_decisions, check_truth_and_scores
-from skpml.metrics._decisions import (
-    example_accuracy,
-    example_f1,
-    hamming_loss,
-    macro_f1,
-    micro_f1,
-    subset_accuracy,
-)
-from skpml.metrics._ranking import (
-    Convention,
-    average_precision,
-    check_convention,
-    coverage,
-    macro_auc,
-    one_error,
-    ranking_loss,
-)
+from skpml._docstrings import fill_docstring
+from skpml.metrics import _decisions, _ranking
+from skpml.metrics._checks import Validated, check_truth_and_decisions, check_truth_and_scores
+from skpml.metrics._ranking import Convention, check_convention
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What there is to know about a metric in order to compute it, print it and rank methods by it."""
+    """Facts about a metric: how to compute it, print it and rank methods by it.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the truth and the scores or decisions.
+    title : str
+        Name in tables.
+    greater_is_better : bool
+        Whether larger values are better.
+    needs : {"scores", "decisions"}
+        Second argument of the function.
+    has_conventions : bool, default=False
+        Whether the function has a parameter ``convention``.
+    """
 
     function: Callable[..., float]
     title: str
@@ -40,41 +40,34 @@ class Metric:
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        # The five of the literature come first, in the order in which papers print them.
-        "hamming_loss": Metric(hamming_loss, "Hamming loss", False, "decisions"),
-        "ranking_loss": Metric(ranking_loss, "Ranking loss", False, "scores", has_conventions=True),
-        "one_error": Metric(one_error, "One-error", False, "scores", has_conventions=True),
-        "coverage": Metric(coverage, "Coverage", False, "scores", has_conventions=True),
-        "average_precision": Metric(
-            average_precision, "Average precision", True, "scores", has_conventions=True
-        ),
-        "macro_auc": Metric(macro_auc, "Macro AUC", True, "scores"),
-        "micro_f1": Metric(micro_f1, "Micro F1", True, "decisions"),
-        "macro_f1": Metric(macro_f1, "Macro F1", True, "decisions"),
-        "example_f1": Metric(example_f1, "Example F1", True, "decisions"),
-        "example_accuracy": Metric(example_accuracy, "Example accuracy", True, "decisions"),
-        "subset_accuracy": Metric(subset_accuracy, "Subset accuracy", True, "decisions"),
+        metric.function.__name__: metric
+        for metric in (
+            # The five of the literature come first, in the order in which papers print them.
+            Metric(_decisions.hamming_loss, "Hamming loss", False, "decisions"),
+            Metric(_ranking.ranking_loss, "Ranking loss", False, "scores", has_conventions=True),
+            Metric(_ranking.one_error, "One-error", False, "scores", has_conventions=True),
+            Metric(_ranking.coverage, "Coverage", False, "scores", has_conventions=True),
+            Metric(_ranking.average_precision, "Average precision", True, "scores", has_conventions=True),
+            Metric(_ranking.macro_auc, "Macro AUC", True, "scores"),
+            Metric(_decisions.micro_f1, "Micro F1", True, "decisions"),
+            Metric(_decisions.macro_f1, "Macro F1", True, "decisions"),
+            Metric(_decisions.example_f1, "Example F1", True, "decisions"),
+            Metric(_decisions.example_accuracy, "Example accuracy", True, "decisions"),
+            Metric(_decisions.subset_accuracy, "Subset accuracy", True, "decisions"),
+        )
     }
 )
 
 
+@fill_docstring
 def evaluate(
-    truth: Any,
-    scores: Any,
-    decisions: Any = None,
-    *,
-    convention: Convention = "pml",
+    truth: Any, scores: Any, decisions: Any = None, *, convention: Convention = "pml"
 ) -> dict[str, float]:
     """Compute every metric of ``METRICS`` that the given arrays allow.
 
-    Parameters
-    ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
-    scores : array-like of shape (n_rows, n_labels)
-        Finite scores; larger means more likely.
+    %(parameters_scores)s
     decisions : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels), optional
-        Assigned labels, 0 or 1. Without them, the metrics of decisions are left out.
+        Assigned labels, 0 or 1. Without them, the metrics of decisions are omitted.
     convention : {"pml", "sklearn"}, default="pml"
         Convention of ranking loss, one-error, coverage and average precision; the others have only one.
 
@@ -91,9 +84,9 @@ def evaluate(
     """
     check_convention(convention)
     given: dict[str, Any] = {}
-    labels, given["scores"] = check_truth_and_scores(truth, scores)
+    labels, given["scores"] = map(Validated, check_truth_and_scores(truth, scores))
     if decisions is not None:
-        _, given["decisions"] = check_truth_and_decisions(truth, decisions)
+        _, given["decisions"] = map(Validated, check_truth_and_decisions(truth, decisions))
     return {
         name: metric.function(
             labels, given[metric.needs], **({"convention": convention} if metric.has_conventions else {})

@@ -1,0 +1,99 @@
+"""Texts that many docstrings share, filled in where a docstring has a line ``%(name)s``."""
+
+from __future__ import annotations
+
+import re
+from textwrap import indent
+from typing import Any, TypeVar
+
+__all__ = ["fill_docstring"]
+
+Documented = TypeVar("Documented", bound=Any)
+
+_LABELS = "{array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)"
+
+_TEXTS = {
+    # Parameters of estimators.
+    "threshold": """\
+threshold : float, "auto" or "non-candidates", default="auto"
+    Scores above it are predicted. "auto" and "non-candidates" estimate it from the training scores, without true
+    labels: "auto" cuts half way between the level of clear negatives and that of the surest candidates;
+    "non-candidates" is the mean over rows of the highest score of a non-candidate.""",
+    "on_empty": """\
+on_empty : {"warn", "raise", "ignore"}, default="warn"
+    What to do about rows without candidates, which count as having no label, and about labels that are not a
+    candidate of any row.""",
+    "n_neighbors": """\
+n_neighbors : int, default=5
+    Number of neighbors of a row in the graph; all other rows if there are fewer.""",
+    "n_anchors": """\
+n_anchors : int or None, default=None
+    Number of anchor rows of the feature map; all rows if there are fewer. None is five per feature, at most 3000.""",
+    "feature_map": """\
+feature_map : {"rbf", "linear"} or transformer, default="rbf"
+    What the model sees of the scaled features: similarities to anchor rows, the features themselves, or the output
+    of a scikit-learn transformer.""",
+    "anchor_random_state": """\
+random_state : int, RandomState or None, default=None
+    Draws the anchors if not all rows are anchors. Nothing else is random.""",
+    # Attributes of fitted estimators.
+    "fitted": """\
+threshold_ : float
+    Scores above it are predicted.
+classes_ : ndarray of shape (n_labels,)
+    Names of the labels.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, if X had names.""",
+    "iterations": """\
+n_iter_ : int
+    Number of iterations.
+converged_ : bool
+    Whether the fit stopped before ``max_iter``.""",
+    "scaler": """\
+scaler_ : RangeScaler
+    Scales the features to [−1, 1].""",
+    "scaler_and_map": """\
+scaler_ : RangeScaler
+    Scales the features to [−1, 1].
+feature_map_ : transformer
+    Maps the scaled features.""",
+    # Parameters of functions of label matrices.
+    "truth": f"""\
+truth : {_LABELS}
+    True labels, 0 or 1.""",
+    "scores": """\
+scores : array-like of shape (n_rows, n_labels)
+    Finite scores; larger means more likely.""",
+    "decisions": f"""\
+decisions : {_LABELS}
+    Assigned labels, 0 or 1.""",
+    "noise_random_state": """\
+random_state : int, RandomState, Generator or None, default=None
+    Source of randomness; an int makes the result repeatable.""",
+    "candidates_returned": """\
+ndarray of uint8, shape (n_rows, n_labels)
+    Candidate labels.""",
+}
+_SCORES = "\n".join(["Parameters", "----------", _TEXTS["truth"], _TEXTS["scores"]])
+_DECISIONS = "\n".join(["Parameters", "----------", _TEXTS["truth"], _TEXTS["decisions"]])
+_TEXTS |= {
+    # Whole sections, for the metrics.
+    "parameters_scores": _SCORES,
+    "parameters_decisions": _DECISIONS,
+    "returns_loss": "Returns\n-------\nfloat\n    Between 0 (best) and 1.",
+    "returns_gain": "Returns\n-------\nfloat\n    Between 0 and 1 (best).",
+    "returns_loss_or_nan": "Returns\n-------\nfloat\n    Between 0 (best) and 1. NaN, with a warning, if no row is left.",
+}
+
+_PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
+
+
+def fill_docstring(documented: Documented) -> Documented:
+    """Replace each line ``%(name)s`` in the docstring of a class or function by the shared text of that name."""
+    if documented.__doc__:
+        documented.__doc__ = _PLACEHOLDER.sub(
+            lambda found: indent(_TEXTS[found[2]], found[1]), documented.__doc__
+        )
+    return documented
