@@ -97,6 +97,6 @@ PHOTO_OPTIONS = ("--tags", "tags", "--ignore", "file", "--ignore", "checked")
 @pytest.fixture
 def model(run: Run, photos: Path, folder: Path) -> Path:
     """A model fitted to the photos."""
-    result = run("fit", photos, *PHOTO_OPTIONS, "-o", "photos.skpml")
+    result = run("fit", photos, *PHOTO_OPTIONS, "--method", "pml-ma", "-o", "photos.skpml")
     assert result.exit_code == 0, result.output
     return folder / "photos.skpml"

@@ -116,7 +116,7 @@ def test_tags_are_cleaned_and_what_is_known_to_be_true_is_not(run: Run, tagged: 
 def test_rows_that_lose_all_tags_are_counted(
     run: Run, tagged: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = skpml.cleaning._audit
+    real = skpml.cleaning.audit
 
     def severe(*arguments: Any, **options: Any) -> Any:
         found = real(*arguments, **options)
@@ -242,14 +242,14 @@ class TestRefusals:
     def test_what_is_no_file_of_settings(self, refused, tagged: Path, folder: Path) -> None:
         (folder / "s.json").write_text("[]")
         (folder / "d.csv").write_text("id,row,label,decision\n")
-        assert "is not a file of settings" in refused(
+        assert "is not a settings file" in refused(
             "clean", "apply", tagged, "d.csv", "-o", "c.csv", "--settings", "s.json"
         )
 
     def test_thresholds_that_cross(self, refused, tagged: Path) -> None:
         crossing = ("--drop-below", 0.9, "--keep-above", 0.8)
         message = refused("clean", tagged, "--ignore", "file", "-o", "c.csv", *crossing, *FAST)
-        assert "--drop-below must not be above --keep-above, got 0.9 and 0.8" in message
+        assert "--drop-below must not exceed --keep-above, got 0.9 and 0.8" in message
 
     @pytest.mark.parametrize("option", ["--drop-below", "--keep-above"])
     def test_a_budget_and_a_threshold(self, refused, tagged: Path, option: str) -> None:

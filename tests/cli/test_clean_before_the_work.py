@@ -158,7 +158,7 @@ class TestRefused:
 def test_advice_about_parameters_of_methods_is_kept_away(
     run: Run, songs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = skpml.cleaning._audit
+    real = skpml.cleaning.audit
 
     def warning(*arguments: object, **options: object) -> object:
         warnings.warn("increase max_iter or tol", ConvergenceWarning, stacklevel=2)

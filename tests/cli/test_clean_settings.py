@@ -107,9 +107,9 @@ def test_decisions_are_applied_to_the_same_rows_only(
     done(run, "apply", "one.csv", *apply[2:], "-o", "other.csv")
     songs.write_text(songs.read_text() + "s90,words,sea\n")
     message = refused("clean", *apply, "-o", "late.csv")
-    assert f"{songs} is not the file that one.csv.json is of, or has changed since" in message
+    assert f"{songs} is not the file that one.csv.json describes, or it has changed since" in message
     note = done(run, songs, "--settings", "one.csv.json", "-o", "late.csv").splitlines()[0]
-    assert note == f"Note: {songs} is not the file that one.csv.json is of, or has changed since."
+    assert note == f"Note: {songs} is not the file that one.csv.json describes, or it has changed since."
 
 
 def test_settings_without_digests_are_used_as_before(run: Run, songs: Path, folder: Path) -> None:
@@ -182,19 +182,19 @@ def test_names_of_rows_without_their_column(refused: Refused, songs: Path, folde
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("[]", "is not a file of settings"),
-        ("{}", "is not a file of settings"),
-        ("{", "is not a file of settings"),
-        ('{"reading": [], "audit": {}}', "is not a file of settings"),
-        ('{"reading": {}, "audit": []}', "is not a file of settings"),
-        ('{"reading": {"tags": 5}}', "is not a file of settings"),
+        ("[]", "is not a settings file"),
+        ("{}", "is not a settings file"),
+        ("{", "is not a settings file"),
+        ('{"reading": [], "audit": {}}', "is not a settings file"),
+        ('{"reading": {}, "audit": []}', "is not a settings file"),
+        ('{"reading": {"tags": 5}}', "reading.tags must be text"),
         ('{"reading": {"tagz": "a"}}', "reading has no setting 'tagz'"),
         ('{"reading": {}, "audit": {"magic": 1}}', "audit has no setting 'magic'"),
         ('{"reading": {}, "audit": {"n_folds": "five"}}', "'--folds'"),
         ('{"reading": {}, "audit": {"keep_above": 2}}', "'--keep-above'"),
         (
             '{"reading": {}, "audit": {"drop_below": 0.9, "keep_above": 0.8}}',
-            "--drop-below must not be above",
+            "--drop-below must not exceed",
         ),
     ],
 )

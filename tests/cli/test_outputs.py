@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pytest
 
-from skpml.cli._outputs import check_outputs
+from skpml.cli._console import check_outputs
 
 from .conftest import PHOTO_OPTIONS
 
@@ -61,6 +61,6 @@ def test_a_file_is_known_by_any_name(refused: Refused, photos: Path, folder: Pat
     assert READ in refused("clean", photos, *PHOTO_OPTIONS, "-o", "same.csv", "--force")
 
 
-def test_the_file_that_is_named_twice_is_told(folder: Path) -> None:
+def test_a_file_named_as_two_outputs(folder: Path) -> None:
     with pytest.raises(click.UsageError, match=r"^b\.csv is named as two outputs"):
         check_outputs(Path("a.csv"), folder / "b.csv", Path("b.csv"), Path("c.csv"), force=False)

@@ -1,4 +1,4 @@
-"""The command as a process of its own: exit codes, Ctrl-C, the demonstration, missing dependencies."""
+"""The command as a process of its own: exit codes, Ctrl-C, missing dependencies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import skpml
-from skpml.demo import is_demo_page, run_demo
 
 from .conftest import Run
 
@@ -53,10 +51,19 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a single process")
-@pytest.mark.parametrize(
-    "arguments", [("demo",), ("fit", "large.npz", "-o", "a.skpml", "--tol", "0", "--max-iter", "100000")]
-)
-def test_ctrl_c_leaves_nothing_behind(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    arguments = (
+        "fit",
+        "large.npz",
+        "-o",
+        "a.skpml",
+        "--method",
+        "pml-ma",
+        "-P",
+        "tol=0",
+        "-P",
+        "max_iter=100000",
+    )
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "large.npz", X=rng.normal(size=(4000, 60)), Y_candidate=rng.random((4000, 60)) < 0.5)
     code = "import sys; from skpml.cli import main; print('ready', flush=True); main()"
@@ -86,7 +93,7 @@ def test_ctrl_c_while_writing_leaves_nothing_behind(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skpml.cli._fit.write_table", interrupted)
+    monkeypatch.setattr("skpml.cli._fit.write_csv_rows", interrupted)
     before = sorted(folder.iterdir())
     result = run(
         "fit", photos, "--tags", "tags", "--ignore", "file", "--ignore", "checked", "-o", "a.skpml",
@@ -94,34 +101,6 @@ def test_ctrl_c_while_writing_leaves_nothing_behind(
     )  # fmt: skip
     assert result.exit_code == 130
     assert sorted(folder.iterdir()) == before
-
-
-def test_the_demonstration(tmp_path: Path) -> None:
-    first = process("demo", "--output", "demo.html", folder=tmp_path)
-    assert first.returncode == 0, first.stderr
-    assert first.stderr == ""
-    assert "pml convention" in first.stdout
-    assert "Average precision ↑" in first.stdout
-    assert first.stdout.strip().splitlines()[-1].startswith("Wrote demo.html (")
-    assert [path.name for path in tmp_path.iterdir()] == ["demo.html"]
-    assert is_demo_page(tmp_path / "demo.html")
-
-
-def test_the_demonstration_replaces_its_own_page_only(
-    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = partial(run_demo, n_folds=2, noise_levels=(6,), penalties=(0.1,))
-    monkeypatch.setattr("skpml.demo.run_demo", small)
-    assert run("demo", "--seed", 1).exit_code == 0
-    page = (folder / "demo.html").read_text(encoding="utf-8")
-    assert run("demo", "--seed", 1).exit_code == 0
-    assert (folder / "demo.html").read_text(encoding="utf-8") == page
-    (folder / "demo.html").write_text("<!doctype html>somebody's page")
-    refused = run("demo", "--seed", 1)
-    assert refused.exit_code == 2
-    assert refused.stderr == "error: demo.html exists already; --force replaces it.\n"
-    assert run("demo", "--seed", 1, "--force").exit_code == 0
-    assert (folder / "demo.html").read_text(encoding="utf-8") == page
 
 
 @pytest.mark.parametrize("missing", ["click", "rich"])

@@ -1,38 +1,116 @@
-"""The command and its parts."""
+"""The ``skpml`` command: its subcommands, and how errors, warnings and Ctrl-C are reported."""
 
 from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
 from skpml import __version__
-from skpml.cli._base import App
 from skpml.cli._bench import bench
 from skpml.cli._clean import clean
+from skpml.cli._console import format_error, show_error, show_warning
 from skpml.cli._data import data
-from skpml.cli._demo import demo
 from skpml.cli._evaluate import evaluate
 from skpml.cli._fit import fit
 from skpml.cli._methods import methods
 from skpml.cli._predict import predict
 
+_TRACEBACK = "--traceback"
+_DONE, _INTERNAL_ERROR, _INPUT_ERROR, _INTERRUPTED = 0, 1, 2, 130
+
+
+class App(click.Group):
+    """A group that reports every error in one line on stderr and exits with a code."""
+
+    def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> NoReturn:
+        """Run, and exit with 0, 2 (wrong usage or input), 130 (Ctrl-C) or 1 (internal error)."""
+        options["standalone_mode"] = False
+        with warnings.catch_warnings():
+            _route_warnings()
+            try:
+                sys.exit(super().main(args, *others, **options) or _DONE)
+            except (Exception, KeyboardInterrupt) as error:
+                code = _report(error)
+                # Read from the arguments, since parsing them may be what failed.
+                wanted = _TRACEBACK in (sys.argv[1:] if args is None else args)
+                if wanted and code != _INTERRUPTED:
+                    traceback.print_exc()
+                sys.exit(code)
+
+
+def _report(error: BaseException) -> int:
+    """Print one line about an error and return the exit code."""
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        show_error("interrupted; no file is left half-written")
+        return _INTERRUPTED
+    if isinstance(error, click.ClickException):
+        # A command without arguments shows its help; the class is public only since click 8.2.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            return _INPUT_ERROR
+        message = error.format_message().rstrip(".") + "."
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            message += f" See '{error.ctx.command_path} --help'."
+        show_error(message)
+    elif isinstance(error, MemoryError):
+        show_error("not enough memory")
+    elif isinstance(error, (ValueError, LookupError, OSError, ImportError)):
+        show_error(format_error(error))
+    else:
+        show_error(
+            f"unexpected {type(error).__name__} ({error}); this is a bug in scikit-pml: "
+            f"run again with {_TRACEBACK} and report it"
+        )
+        return _INTERNAL_ERROR
+    return _INPUT_ERROR
+
+
+def _route_warnings() -> None:
+    """Print each distinct user warning once, in one line; hide warnings meant for developers."""
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("default", category=UserWarning)
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        # The data set and the estimator may warn about the same thing.
+        if str(message) not in shown:
+            shown.add(str(message))
+            show_warning(str(message))
+
+    warnings.showwarning = show
+
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="scikit-pml", message="%(prog)s %(version)s")
 def app() -> None:
-    """Learn from candidate labels: sets of labels of which some are wrong and none is missing.
+    """Learn from candidate labels: label sets in which some labels are wrong and none is missing.
 
     \b
     Examples:
-      skpml data example digits                        doubtful tags to try 'clean' on
+      skpml data example digits                        write doubtful tags to try 'clean' on
       skpml clean photos.csv --id file -o cleaned.csv --report review.html --model photos.skpml
       skpml predict photos.skpml new.csv -o tags.csv
       skpml evaluate photos.skpml checked.csv --true-tags tags
-      skpml demo                                       a comparison, on data that come along
-      skpml bench run quick                            an experiment: methods compared, fold by fold
+      skpml bench run quick                            compare methods by cross-validation
 
-    'skpml COMMAND --help' tells more of each.
+    'skpml COMMAND --help' describes each command.
     """
 
 
-for _command in (demo, data, clean, methods, fit, predict, evaluate, bench):
+def _add_traceback_option(command: click.Command) -> None:
+    option = click.Option(
+        [_TRACEBACK], is_flag=True, expose_value=False, help="Show the traceback of an error."
+    )
+    command.params.append(option)
+    for subcommand in getattr(command, "commands", {}).values():
+        _add_traceback_option(subcommand)
+
+
+for _command in (data, clean, methods, fit, predict, evaluate, bench):
     app.add_command(_command)
+_add_traceback_option(app)

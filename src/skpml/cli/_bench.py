@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skpml.cli._base import Group
 from skpml.cli._bench_display import (
     progress_of,
     show_failures,
@@ -20,8 +19,7 @@ from skpml.cli._bench_display import (
 )
 from skpml.cli._bench_options import data_option, folder_option
 from skpml.cli._bench_report import compare, export, report
-from skpml.cli._console import say, show_warning
-from skpml.cli._outputs import whole
+from skpml.cli._console import atomic_outputs, say, show_warning
 
 if TYPE_CHECKING:
     from skpml.experiments._runs import Plan
@@ -38,7 +36,7 @@ _METHOD = click.option(
 )  # fmt: skip
 
 
-@click.group(cls=Group)
+@click.group()
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
 
@@ -198,7 +196,7 @@ def _write_report(plan: Plan, folder: Path) -> None:
     if not store.records(run.key for run in plan.runs):
         return
     page = render_report(collect_plan(plan, store.records()))
-    with whole(target) as (temporary,):
+    with atomic_outputs(target) as (temporary,):
         temporary.write_text(page, encoding="utf-8")
     say(f"Wrote {target}.")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.text import Text
 
-from skpml.cli._console import notes, say, show_table, show_warning
+from skpml.cli._console import say, show_table, show_warning, stderr_console
 
 if TYPE_CHECKING:
     from skpml.experiments._runner import Outcome, Progress
@@ -146,7 +146,7 @@ def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    console = notes()
+    console = stderr_console()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skpml.cli._base import Command
 from skpml.cli._bench_options import data_option, folder_option
-from skpml.cli._console import say, show_table, show_warning
-from skpml.cli._outputs import check_outputs, force_option, whole
+from skpml.cli._console import (
+    atomic_outputs,
+    check_outputs,
+    force_option,
+    say,
+    show_table,
+    show_warning,
+)
 
 if TYPE_CHECKING:
     from skpml.experiments._tables import PairComparison, Results
@@ -29,7 +34,7 @@ rank_published_option = click.option(
 )
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("suite")
 @data_option
 @folder_option
@@ -64,13 +69,13 @@ def report(
 
     check_outputs(target, force=force or is_report(target))
     page = render_report(results, with_published=with_published, rank_published=rank_published)
-    with whole(target) as (temporary,):
+    with atomic_outputs(target) as (temporary,):
         temporary.write_text(page, encoding="utf-8")
     size = len(page.encode())
     say(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'}).")
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("suite")
 @click.argument("one")
 @click.argument("other")
@@ -115,7 +120,7 @@ def compare(
         _show(found)
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("suite")
 @data_option
 @folder_option
@@ -174,7 +179,7 @@ def export(
     else:
         check_outputs(*paths, force=force)
     try:
-        with whole(*paths) as temporary:
+        with atomic_outputs(*paths) as temporary:
             for path, content in zip(temporary, contents.values(), strict=True):
                 path.write_bytes(content)
     except BaseException:

@@ -1,46 +1,56 @@
-"""``skpml clean``: from a file of doubtful tags to a cleaned one, with a page for a person to review the rest."""
+"""``skpml clean``: find wrong tags in a file, drop the certain ones, and write a page to review the others."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
-from skpml.cli._base import Command, Group
-from skpml.cli._clean_outputs import (
-    check_packages,
-    check_tasks,
-    page,
-    save_classifier,
-    write_listing,
-    write_tasks,
-)
+from skpml import __version__
 from skpml.cli._clean_reading import (
-    check_rows,
+    given,
+    label_columns,
+    learnt_from,
     read_for_cleaning,
     read_for_decisions,
     table_options,
-    tell_table,
 )
-from skpml.cli._clean_settings import Settings, said_by_hand, settings_option, settings_text, settled
-from skpml.cli._console import progress_bar, say, tell_dialect
-from skpml.cli._outputs import check_outputs, force_option, whole
-from skpml.cli._wording import counted
+from skpml.cli._console import (
+    Update,
+    atomic_outputs,
+    check_outputs,
+    force_option,
+    format_count,
+    output_path,
+    progress_bar,
+    say,
+    seed_option,
+    show_dialect,
+    show_notes,
+    write_csv_rows,
+)
 from skpml.registry import get_method
 
 if TYPE_CHECKING:
     from skpml.cleaning import Audit, LabelledTable
 
 _DROP_BELOW, _KEEP_ABOVE = 0.25, 0.75
+# With fewer rows, nothing can be chosen by held-out rows.
+_FEWEST_ROWS = 6
 
 
-class _CleanGroup(Group):
-    """``skpml clean DATA`` is short for its only unnamed command; ``apply`` has its name."""
+class _CleanGroup(click.Group):
+    """``skpml clean DATA`` is short for ``skpml clean run DATA``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "-h", "--help"):
@@ -50,7 +60,7 @@ class _CleanGroup(Group):
 
 @click.group(cls=_CleanGroup)
 def clean() -> None:
-    """Find wrong tags in a file, take out the sure ones, and make a page to review the others.
+    """Find wrong tags in a file, drop the certain ones, and write a page to review the others.
 
     \b
     Examples:
@@ -59,40 +69,186 @@ def clean() -> None:
       skpml clean photos.csv --settings sure.csv.json --budget 200 -o other.csv --report other.html
       skpml clean news.csv --text headline -o sure_news.csv --model news.skpml
 
-    'skpml clean run --help' tells all options; 'run' itself may be left out.
+    'skpml clean run --help' lists all options; the word 'run' may be omitted.
     """
 
 
-@clean.command(cls=Command)
-@click.argument("source", metavar="DATA", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "target", metavar="CLEANED", required=True, type=click.Path(path_type=Path),
-              help="The same file without the tags that are dropped.")  # fmt: skip
+# The settings file: written next to the cleaned file, read by --settings.
+
+# Arguments of the audit, and the options that set them.
+_AUDIT = {"method": "method", "drop_below": "drop_below", "keep_above": "keep_above", "budget": "budget",
+          "n_folds": "folds", "random_state": "seed"}  # fmt: skip
+_READING = ("tags", "labels", "text", "image", "id", "features", "embeddings", "separator", "ignore",
+            "encoding", "delimiter", "quote", "decimal")  # fmt: skip
+_EXCLUSIVE = (
+    ("tags", "labels"),
+    ("features", "embeddings"),
+    ("budget", "drop_below"),
+    ("budget", "keep_above"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    path: Path
+    digests: tuple[str, ...]
+    """Of the file that was cleaned, and of the cleaned file; both have the same rows."""
+
+    def describes(self, source: Path) -> bool:
+        """Whether the settings are those of this file; without digests they fit any file."""
+        return not self.digests or not source.is_file() or _digest(source) in self.digests
+
+
+def _settings_option(help: str) -> Callable[..., Any]:
+    kind = click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.option(
+        "--settings", metavar="FILE.json", type=kind, is_eager=True, callback=_load_settings, help=help
+    )
+
+
+def _load_settings(context: click.Context, _: click.Parameter, path: Path | None) -> _Settings | None:
+    """Make the values of a settings file the defaults of the other options."""
+    if path is None:
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        reading, audit = {**content["reading"]}, {**content.get("audit", {})}
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise click.ClickException(
+            f"{path} is not a settings file; give the .json file that 'skpml clean' wrote next to its output"
+        ) from None
+    for part, values, known in (("reading", reading, _READING), ("audit", audit, _AUDIT)):
+        if unknown := sorted(set(values).difference(known)):
+            raise click.ClickException(f"{path}: {part} has no setting {unknown[0]!r}")
+    for name, value in reading.items():
+        if not all(isinstance(part, str) for part in (value if isinstance(value, list) else [value])):
+            raise click.ClickException(f"{path}: reading.{name} must be text")
+    if "embeddings" in reading and (path.parent / reading["embeddings"]).is_file():
+        reading["embeddings"] = str(path.parent / reading["embeddings"])
+    if audit.get("budget") is not None:
+        audit = {name: value for name, value in audit.items() if name not in ("drop_below", "keep_above")}
+    values = {**reading, **{_AUDIT[name]: value for name, value in audit.items() if value is not None}}
+    known = {parameter.name for parameter in context.command.params}
+    context.default_map = {name: value for name, value in values.items() if name in known}
+    digests = (content.get("sha256"), content.get("cleaned_sha256"))
+    return _Settings(path=path, digests=tuple(digest for digest in digests if isinstance(digest, str)))
+
+
+def _on_command_line() -> set[str]:
+    """Return the options that were given on the command line and not by a settings file."""
+    context = click.get_current_context()
+    return {
+        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+
+
+def _resolve(values: dict[str, Any]) -> dict[str, Any]:
+    """Drop values of the settings file that exclude an option on the command line."""
+    given = _on_command_line()
+    pairs = [pair for one, other in _EXCLUSIVE for pair in ((one, other), (other, one))]
+    dropped = {other for one, other in pairs if one in given and other not in given and other in values}
+    return {**values, **{name: () if isinstance(values[name], tuple) else None for name in dropped}}
+
+
+def _format_settings(
+    source: Path, cleaned: Path, arguments: dict[str, Any], reading: dict[str, Any], folder: Path
+) -> str:
+    """Return the settings file: what reproduces the output, and digests that identify the files."""
+    # In a fixed order, since options have that of the command line.
+    stored = {name: value for name in _READING if (value := given(reading).get(name)) is not None}
+    if "embeddings" in stored and not os.path.isabs(stored["embeddings"]):
+        try:
+            stored["embeddings"] = os.path.relpath(stored["embeddings"], folder)
+        except ValueError:  # another drive
+            stored["embeddings"] = os.path.abspath(stored["embeddings"])
+    content = {
+        "skpml": __version__,
+        "data": source.name,
+        "sha256": _digest(source),
+        "cleaned_sha256": _digest(cleaned),
+        "audit": arguments,
+        "reading": stored,
+    }
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    # Bytes of a file name that are not text have no UTF-8 form.
+    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# skpml clean run
+
+
+@clean.command()
+@click.argument("source", metavar="DATA", type=output_path)
 @click.option(
-    "--report", metavar="PAGE.html", type=click.Path(path_type=Path), help="Page to review doubtful tags."
+    "-o",
+    "--output",
+    "target",
+    metavar="CLEANED",
+    required=True,
+    type=output_path,
+    help="File to write: DATA without the dropped tags.",
 )
-@click.option("--audit", "listing", metavar="OUT.csv", type=click.Path(path_type=Path),
-              help="Table of the doubtful tags, with reasons.")  # fmt: skip
-@click.option("--model", metavar="MODEL", type=click.Path(path_type=Path),
-              help="Also save a classifier trained on the cleaned tags, for 'skpml predict'.")  # fmt: skip
-@click.option("--label-studio", metavar="OUT.json", type=click.Path(path_type=Path),
-              help="Also write tasks with predictions for Label Studio.")  # fmt: skip
-@click.option("--method", metavar="NAME", default="candidate-likelihood", show_default=True,
-              help="'skpml methods' lists them all.")  # fmt: skip
-@click.option("--drop-below", type=click.FloatRange(0, 1),
-              help="Drop tags that are true with less probability; above --keep-above, that goes up too.  "
-                   f"[default: {_DROP_BELOW}]")  # fmt: skip
-@click.option("--keep-above", type=click.FloatRange(0, 1),
-              help="Keep tags that are true with more; a person decides on what lies between.  "
-                   f"[default: {_KEEP_ABOVE}]")  # fmt: skip
-@click.option("--budget", type=click.IntRange(min=0), metavar="N",
-              help="Ask about the N most useful tags instead, and decide on all others.")  # fmt: skip
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
-              help="Each part of the rows is judged by a model of the others.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-              help="For all that is drawn at random.")  # fmt: skip
-@settings_option(
-    "Settings of an earlier run, CLEANED.json: used for all options but outputs that are not given."
+@click.option(
+    "--report", metavar="PAGE.html", type=output_path, help="Also write a page to review doubtful tags."
 )
+@click.option(
+    "--audit",
+    "listing",
+    metavar="OUT.csv",
+    type=output_path,
+    help="Also write a table of the doubtful tags, with reasons.",
+)
+@click.option(
+    "--model",
+    metavar="MODEL",
+    type=output_path,
+    help="Also save a classifier trained on the cleaned tags, for 'skpml predict'.",
+)
+@click.option(
+    "--label-studio",
+    metavar="OUT.json",
+    type=output_path,
+    help="Also write tasks with predictions for Label Studio.",
+)
+@click.option(
+    "--method",
+    metavar="NAME",
+    default="candidate-likelihood",
+    show_default=True,
+    help="Method; 'skpml methods' lists all.",
+)
+@click.option(
+    "--drop-below",
+    type=click.FloatRange(0, 1),
+    help="Drop tags whose probability of being correct is below this value. A value above the default of "
+    f"--keep-above raises that too.  [default: {_DROP_BELOW}]",
+)
+@click.option(
+    "--keep-above",
+    type=click.FloatRange(0, 1),
+    help="Keep tags whose probability is above this value; tags in between are for a person to decide.  "
+    f"[default: {_KEEP_ABOVE}]",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Instead of thresholds: ask about the N most useful tags and decide all others.",
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Folds of cross-validation: each row is judged by a model of the other folds.",
+)
+@seed_option
+@_settings_option("Settings of an earlier run, CLEANED.json: default values of all options except outputs.")
 @force_option
 @table_options
 def run(
@@ -109,27 +265,26 @@ def run(
     budget: int | None,
     folds: int,
     seed: int,
-    settings: Settings | None,
+    settings: _Settings | None,
     force: bool,
     **reading: Any,
-) -> None:
-    """Find wrong tags in DATA and write it without those that are surely wrong.
+) -> None:  # fmt: skip
+    """Find wrong tags in DATA and write a copy without those that are almost certainly wrong.
 
-    Tags of which a person should decide stay in CLEANED; decide on the page, export the decisions, and
-    'skpml clean apply' takes them out. The settings are written beside CLEANED, as CLEANED.json; --settings repeats
-    the run. With --text, numeric columns are learnt from only if --feature names them, and the texts then are not.
+    Tags that a person should decide stay in CLEANED. Decide them on the page, export the decisions, and apply them with
+    'skpml clean apply'. The settings are written next to CLEANED, as CLEANED.json; --settings repeats the run. With
+    --text, the model learns from the texts; numeric columns are used only if --feature names them, and then the texts
+    are only displayed.
     """
+    from sklearn.exceptions import ConvergenceWarning
+
     from skpml.cleaning import audit, write_cleaned
     from skpml.tables._cleaned_files import check_suffix
 
     _check_method(method)
-    reading = settled(reading)
-    chosen = {
-        "method": method,
-        **_rule(drop_below, keep_above, budget),
-        "n_folds": folds,
-        "random_state": seed,
-    }
+    reading = _resolve(reading)
+    rule = _decision_rule(drop_below, keep_above, budget)
+    arguments = {"method": method, **rule, "n_folds": folds, "random_state": seed}
     record = target.with_name(target.name + ".json")
     outputs = [path for path in (target, record, report, listing, model, label_studio) if path is not None]
     if label_studio is not None:
@@ -137,75 +292,42 @@ def run(
     inputs = [source, reading["embeddings"], None if settings is None else settings.path]
     check_outputs(*outputs, force=force, inputs=inputs)
     check_suffix(source, target)
-    check_packages(report=report, model=model)
-    with progress_bar(f"reading {source}") as update, _without_developers_warnings():
+    _check_packages(report=report, model=model)
+    with progress_bar(f"reading {source}") as update, warnings.catch_warnings():
+        # Advice about parameters that this command does not have.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         table = read_for_cleaning(source, reading, update, seed)
-        check_rows(table, folds)
-        check_tasks(table, label_studio)
-        if settings is not None and settings.are_of_another(source):
-            say(f"Note: {source} is not the file that {settings.path} is of, or has changed since.")
-        tell_table(table, reading["embeddings"])
-        found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **chosen)
+        _check_table(table, folds, label_studio)
+        if settings is not None and not settings.describes(source):
+            say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
+        show_dialect(table.path, table.dialect)
+        say(f"Tags from {label_columns(table)}; learning from {learnt_from(table, reading['embeddings'])}.")
+        show_notes(table.notes)
+        found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **arguments)
         update(0, None, "writing")
-        beside = [path for path in outputs if path != target]
-        with whole(*beside) as temporary:
-            place = dict(zip(beside, temporary, strict=True))
+        others = [path for path in outputs if path != target]
+        with atomic_outputs(*others) as paths:
+            temporary = dict(zip(others, paths, strict=True))
             if report is not None:
-                place[report].write_text(page(table, found, chosen), encoding="utf-8")
+                temporary[report].write_text(_render_page(table, found, arguments), encoding="utf-8")
             if listing is not None:
-                write_listing(place[listing], table, found)
+                _write_listing(temporary[listing], table, found)
             if model is not None:
-                save_classifier(place[model], table, found, update)
+                _save_classifier(temporary[model], table, found, update)
             if label_studio is not None:
-                write_tasks(place, label_studio, table, found)
-            # Whole by itself, and after all others: they appear with it or not at all. The settings tell its content.
+                from skpml.review import write_label_studio
+
+                config = temporary[label_studio.with_suffix(".xml")]
+                write_label_studio(table, found, temporary[label_studio], config=config, overwrite=True)
+            # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
             write_cleaned(source, table, found.actions == "drop", target, overwrite=force)
-            text = settings_text(source, target, chosen, reading, record.parent)
-            place[record].write_text(text, encoding="utf-8")
-    _tell(table, found, outputs, drop_below=chosen.get("drop_below", 0.0))
+            text = _format_settings(source, target, arguments, reading, record.parent)
+            temporary[record].write_text(text, encoding="utf-8")
+    _show_summary(table, found, rule.get("drop_below", 0.0))
+    for path in outputs:
+        say(f"Wrote {path}.")
     if report is not None:
-        _tell_what_is_shown(found, report, target)
-
-
-@clean.command(cls=Command)
-@click.argument("source", metavar="DATA", type=click.Path(path_type=Path))
-@click.argument("decided", metavar="DECISIONS", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "target", metavar="CLEANED", required=True, type=click.Path(path_type=Path),
-              help="The same file without the tags that were dropped.")  # fmt: skip
-@settings_option(
-    "How DATA is read, as 'skpml clean' has written it beside its output; DATA must be unchanged."
-)
-@force_option
-@table_options
-def apply(
-    *, source: Path, decided: Path, target: Path, settings: Settings | None, force: bool, **reading: Any
-) -> None:
-    """Take the tags out of DATA that DECISIONS, exported from the review page, says to drop.
-
-    Only tags and names of rows are read, so options about other columns may be left out. Give --id as it was given to
-    'skpml clean', or --settings.
-    """
-    from skpml.cleaning import read_decisions, write_cleaned
-    from skpml.tables._cleaned_files import check_suffix
-
-    check_outputs(target, force=force, inputs=[source, decided, None if settings is None else settings.path])
-    check_suffix(source, target)
-    with progress_bar(f"reading {source}") as update:
-        if settings is not None and settings.are_of_another(source):
-            raise click.ClickException(
-                f"{source} is not the file that {settings.path} is of, or has changed since: decisions go by the numbers "
-                "of rows and might go astray; give the file as it was"
-            )
-        table = read_for_decisions(source, settled(reading), update)
-        decisions = read_decisions(decided, table)
-        tell_dialect(source, table.dialect)
-        drop = decisions.drop_mask(table)
-        write_cleaned(source, table, drop, target, overwrite=force)
-    dropped = int(np.count_nonzero(drop))
-    kept = len(decisions) - dropped
-    say(f"{counted(len(decisions), 'decision')}: {counted(dropped, 'tag')} dropped, {kept:,} kept.")
-    _tell_lost(table, (table.candidates > 0) & ~drop)
-    say(f"Wrote {target}.")
+        _show_page_limit(found, report, target)
 
 
 def _check_method(name: str) -> None:
@@ -215,70 +337,165 @@ def _check_method(name: str) -> None:
         raise click.UsageError(f"--method: {error}") from error
 
 
-def _rule(drop_below: float | None, keep_above: float | None, budget: int | None) -> dict[str, Any]:
-    """What decides about tags: a budget, or two thresholds, of which one that is said moves the other along."""
-    values = settled({"drop_below": drop_below, "keep_above": keep_above, "budget": budget})
+def _decision_rule(drop_below: float | None, keep_above: float | None, budget: int | None) -> dict[str, Any]:
+    """Return a budget, or two thresholds; a threshold given alone moves the other if they cross."""
+    values = _resolve({"drop_below": drop_below, "keep_above": keep_above, "budget": budget})
     thresholds = {name: values[name] for name in ("drop_below", "keep_above") if values[name] is not None}
     if values["budget"] is not None:
         if thresholds:
             option = f"--{next(iter(thresholds)).replace('_', '-')}"
             raise click.UsageError(
-                f"--budget and {option} exclude each other: a budget asks about so many tags, whatever their probability"
+                f"--budget and {option} exclude each other: a budget replaces the thresholds"
             )
         return {"budget": values["budget"]}
     low, high = thresholds.get("drop_below", _DROP_BELOW), thresholds.get("keep_above", _KEEP_ABOVE)
     if low > high:
-        said = said_by_hand().intersection(thresholds)
-        if len(said) != 1:
-            raise click.UsageError(f"--drop-below must not be above --keep-above, got {low:g} and {high:g}")
-        low = high = thresholds[said.pop()]
+        chosen = _on_command_line().intersection(thresholds)
+        if len(chosen) != 1:
+            raise click.UsageError(f"--drop-below must not exceed --keep-above, got {low:g} and {high:g}")
+        low = high = thresholds[chosen.pop()]
     return {"drop_below": low, "keep_above": high}
 
 
-@contextmanager
-def _without_developers_warnings() -> Iterator[None]:
-    """Keep away advice about parameters of methods, which this command does not take."""
-    from sklearn.exceptions import ConvergenceWarning
+def _check_packages(*, report: Path | None, model: Path | None) -> None:
+    """Raise ImportError, before the work, if a package that an output needs is missing."""
+    if report is not None:
+        from skpml.review import require_page_packages
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+        require_page_packages()
+    if model is not None:
+        from skpml.io import require_skops
+
+        require_skops()
 
 
-def _tell_what_is_shown(found: Audit, report: Path, target: Path) -> None:
+def _check_table(table: LabelledTable, folds: int, label_studio: Path | None) -> None:
+    """Refuse, before the work, a table with too few rows or with labels that an output cannot hold."""
+    n_rows = len(table.candidates)
+    if n_rows < _FEWEST_ROWS:
+        raise click.ClickException(
+            f"{table.path} has {format_count(n_rows, 'row')}; at least {_FEWEST_ROWS} are needed for cross-validation"
+        )
+    if folds > n_rows:
+        raise click.UsageError(f"--folds {folds}: {table.path} has only {n_rows:,} rows, so use fewer folds")
+    if label_studio is not None:
+        from skpml.review import check_label_names
+
+        check_label_names(table.label_names)
+
+
+def _render_page(table: LabelledTable, found: Audit, arguments: dict[str, Any]) -> str:
+    from skpml.review import render_review
+
+    settings = [("method", get_method(arguments["method"]).title), ("folds", str(arguments["n_folds"]))]
+    for name in ("drop_below", "keep_above", "budget"):
+        if name in arguments:
+            settings.append((name.replace("_", " "), str(arguments[name])))
+    if table.dialect is not None:
+        settings.append(("file", str(table.dialect)))
+    return render_review(table, found, settings=dict([*settings, ("scikit-pml", __version__)]))
+
+
+def _write_listing(path: Path, table: LabelledTable, found: Audit) -> None:
+    """Write the doubtful tags as a table."""
+    rows = (
+        [rank, table.ids[doubt.row], doubt.row, table.label_names[doubt.label], f"{doubt.confidence:.4f}",
+         doubt.action, str(doubt.reason)]
+        for rank, doubt in enumerate(found.doubts, start=1)
+    )  # fmt: skip
+    write_csv_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
+
+
+def _save_classifier(path: Path, table: LabelledTable, found: Audit, update: Update) -> None:
+    """Train on the cleaned tags; the model takes the columns or texts that the table has."""
+    from sklearn.pipeline import Pipeline
+
+    from skpml.io import save_model
+
+    update(0, None, "training on the cleaned tags")
+    model = found.classifier(table.X)
+    names = list(table.feature_names) if table.feature_kind == "columns" else None
+    if table.text_transformer is not None:
+        assert table.text_name is not None
+        names = [table.text_name]
+        model = Pipeline([("text", table.text_transformer), ("model", model)])
+    save_model(
+        model, path, label_names=table.label_names, feature_names=names, feature_kind=table.feature_kind
+    )
+
+
+def _show_summary(table: LabelledTable, found: Audit, drop_below: float) -> None:
+    estimate, low, high = found.wrong.total
+    to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
+    dropped = int(np.count_nonzero(found.actions == "drop"))
+    sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
+    say(f"{', '.join(format_count(*size) for size in sizes)}.")
+    are = "is" if round(estimate) == 1 else "are"
+    say(f"About {format_count(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f}).")
+    are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
+    say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
+    if withheld := sum(doubt.confidence < drop_below for doubt in to_ask):
+        looks = "looks" if withheld == 1 else "look"
+        say(
+            f"Of these, {withheld:,} {looks} wrong, but the data are too uninformative to drop such tags automatically."
+        )
+    _show_emptied(table, found.cleaned() > 0)
+
+
+def _show_emptied(table: LabelledTable, kept: Any) -> None:
+    emptied = int(np.count_nonzero(table.candidates.any(axis=1) & ~kept.any(axis=1)))
+    if emptied:
+        say(f"{format_count(emptied, 'row')} {'has' if emptied == 1 else 'have'} lost all tags.")
+
+
+def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
     from skpml.review import select_doubts
 
     n_shown = len(select_doubts(found))
     if n_shown < len(found.doubts):
         say(
-            f"{report} shows {n_shown:,} of {len(found.doubts):,} doubtful tags, the most useful to check; apply its "
-            f"decisions to {target}, which is without the dropped ones already."
+            f"{report} shows {n_shown:,} of {len(found.doubts):,} doubtful tags, the most useful ones; apply its "
+            f"decisions to {target}, in which the dropped tags are missing already."
         )
 
 
-def _tell(table: LabelledTable, found: Audit, outputs: list[Path], *, drop_below: float) -> None:
-    estimate, low, high = found.wrong.total
-    asked = sum(doubt.action == "ask" for doubt in found.doubts)
-    dropped = int(np.count_nonzero(found.actions == "drop"))
-    n_rows, n_labels = table.candidates.shape
-    n_tags = int(table.candidates.sum())
-    say(f"{counted(n_rows, 'row')}, {counted(n_labels, 'label')}, {counted(n_tags, 'tag')}.")
-    are = "is" if round(estimate) == 1 else "are"
-    say(f"About {counted(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f}).")
-    are, stay = ("is", "stays") if asked == 1 else ("are", "stay")
-    say(f"Dropped {dropped:,}; {asked:,} {are} for a person to decide and {stay} for now.")
-    withheld = sum(doubt.action == "ask" and doubt.confidence < drop_below for doubt in found.doubts)
-    if withheld:
-        looks = "looks" if withheld == 1 else "look"
-        say(
-            f"Of these, {withheld:,} {looks} wrong, but the rows tell too little to drop such tags without a person."
-        )
-    _tell_lost(table, found.cleaned() > 0)
-    for path in outputs:
-        say(f"Wrote {path}.")
+# skpml clean apply
 
 
-def _tell_lost(table: LabelledTable, left: Any) -> None:
-    lost = int(np.count_nonzero(table.candidates.any(axis=1) & ~left.any(axis=1)))
-    if lost:
-        say(f"{counted(lost, 'row')} {'has' if lost == 1 else 'have'} lost all tags.")
+@clean.command()
+@click.argument("source", metavar="DATA", type=output_path)
+@click.argument("decided", metavar="DECISIONS", type=output_path)
+@click.option("-o", "--output", "target", metavar="CLEANED", required=True, type=output_path,
+              help="File to write: DATA without the dropped tags.")  # fmt: skip
+@_settings_option("CLEANED.json of 'skpml clean': how to read DATA, which must be unchanged.")
+@force_option
+@table_options
+def apply(
+    *, source: Path, decided: Path, target: Path, settings: _Settings | None, force: bool, **reading: Any
+) -> None:
+    """Drop the tags from DATA that DECISIONS, exported from the review page, marks as dropped.
+
+    Only tags and row names are read, so options about other columns may be omitted. Give --settings, or the same --id as
+    to 'skpml clean'.
+    """
+    from skpml.cleaning import read_decisions, write_cleaned
+    from skpml.tables._cleaned_files import check_suffix
+
+    check_outputs(target, force=force, inputs=[source, decided, None if settings is None else settings.path])
+    check_suffix(source, target)
+    with progress_bar(f"reading {source}") as update:
+        if settings is not None and not settings.describes(source):
+            raise click.ClickException(
+                f"{source} is not the file that {settings.path} describes, or it has changed since: decisions refer to "
+                "row numbers and could be applied to wrong rows; give the original file"
+            )
+        table = read_for_decisions(source, _resolve(reading), update)
+        decisions = read_decisions(decided, table)
+        show_dialect(source, table.dialect)
+        drop = decisions.drop_mask(table)
+        write_cleaned(source, table, drop, target, overwrite=force)
+    dropped = int(np.count_nonzero(drop))
+    kept = len(decisions) - dropped
+    say(f"{format_count(len(decisions), 'decision')}: {format_count(dropped, 'tag')} dropped, {kept:,} kept.")
+    _show_emptied(table, (table.candidates > 0) & ~drop)
+    say(f"Wrote {target}.")

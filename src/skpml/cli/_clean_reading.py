@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skpml.cli._console import say, tell_dialect, tell_notes
+from skpml.cli._console import format_count
 from skpml.cli._reading import DIALECT_OPTIONS, delimiter_of
-from skpml.cli._wording import counted
 
 if TYPE_CHECKING:
     from skpml.cleaning import LabelledTable
-
-# With fewer rows nothing can be chosen by rows that are left out.
-_FEWEST_ROWS = 6
 
 _OPTIONS = (
     click.option("--tags", metavar="COLUMN", help='Column that lists the tags, as in "lake;sea".  [default: tags]'),
@@ -76,25 +72,7 @@ def _arguments(reading: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def check_rows(table: LabelledTable, folds: int) -> None:
-    """Refuse a table with too few rows to judge each by a model of others."""
-    n_rows = len(table.candidates)
-    if n_rows < _FEWEST_ROWS:
-        raise click.ClickException(
-            f"{table.path} has {counted(n_rows, 'row')}; at least {_FEWEST_ROWS} are needed to judge rows by others"
-        )
-    if folds > n_rows:
-        raise click.UsageError(f"--folds {folds}: {table.path} has only {n_rows:,} rows, so take fewer folds")
-
-
-def tell_table(table: LabelledTable, embeddings: str | None) -> None:
-    """Say, before the work, how a table was read: a wrong guess should not cost it."""
-    tell_dialect(table.path, table.dialect)
-    say(f"Tags from {_label_columns(table)}; learning from {_learnt_from(table, embeddings)}.")
-    tell_notes(table.notes)
-
-
-def _label_columns(table: LabelledTable) -> str:
+def label_columns(table: LabelledTable) -> str:
     from skpml.datasets._validation import listed
     from skpml.tables._label_columns import Tags, columns_of
 
@@ -103,17 +81,17 @@ def _label_columns(table: LabelledTable) -> str:
     if isinstance(table.labels, Tags):
         return f"column {table.labels.column!r}"
     columns = columns_of(table.labels)
-    return f"{counted(len(columns), 'column')}: {listed(columns)}"
+    return f"{format_count(len(columns), 'column')}: {listed(columns)}"
 
 
-def _learnt_from(table: LabelledTable, embeddings: str | None) -> str:
+def learnt_from(table: LabelledTable, embeddings: str | None) -> str:
     from skpml.datasets._validation import listed
 
     if table.feature_kind == "columns":
         if table.dataset is not None:
-            return f"its {counted(len(table.feature_names), 'feature')}"
-        return f"{counted(len(table.feature_names), 'column')}: {listed(table.feature_names)}"
+            return f"its {format_count(len(table.feature_names), 'feature')}"
+        return f"{format_count(len(table.feature_names), 'column')}: {listed(table.feature_names)}"
     source = f"the texts of {table.text_name!r}" if table.feature_kind == "text" else str(embeddings)
     if not table.unused:
         return source
-    return f"{source}, not from {counted(len(table.unused), 'other column')}: {listed(table.unused)}"
+    return f"{source}, not from {format_count(len(table.unused), 'other column')}: {listed(table.unused)}"

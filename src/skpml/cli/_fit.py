@@ -1,103 +1,78 @@
-"""``skpml fit``: from candidate labels to a model file and confidences."""
+"""``skpml fit``: learn from candidate labels and write a model file."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from skpml.cli._base import Command
-from skpml.cli._console import progress_bar, say
-from skpml.cli._outputs import check_outputs, force_option, whole, write_table
+from skpml.cli._console import (
+    Update,
+    atomic_outputs,
+    check_outputs,
+    force_option,
+    format_count,
+    output_path,
+    progress_bar,
+    say,
+    seed_option,
+    write_csv_rows,
+)
 from skpml.cli._reading import Reading, key_and_value, read, reading_options
-from skpml.cli._wording import counted
 from skpml.registry import get_method, list_methods
 
 if TYPE_CHECKING:
     from skpml.datasets import PartialDataset
 
-_AT_LEAST_0 = click.FloatRange(min=0)
-_AT_LEAST_1 = click.IntRange(min=1)
-
-
-class _Threshold(click.ParamType):
-    name = "threshold"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return float(value)
-        except ValueError:
-            return value  # the name of a rule; the method says which it has
-
-
-_PARAMETERS = (
-    click.option("--lam", type=_AT_LEAST_0, help="Weight of the low rank of the labels.  [default: 1]"),
-    click.option("--alpha", type=_AT_LEAST_0, help="Weight of the alignment of neighbours.  [default: 0.01]"),
-    click.option("--beta", type=_AT_LEAST_0, help="Weight of the prototypes.  [default: 0.01]"),
-    click.option("--gamma", type=_AT_LEAST_0, help="Weight of the size of the classifier.  [default: 1]"),
-    click.option("--n-neighbors", type=_AT_LEAST_1, help="Neighbours of a row.  [default: 5]"),
-    click.option("--feature-map", type=click.Choice(["rbf", "linear"]), help="What is seen of the features."),
-    click.option(
-        "--n-anchors", type=_AT_LEAST_1, help="Anchors of the rbf map.  [default: by number of rows]"
-    ),
-    click.option(
-        "--threshold",
-        type=_Threshold(),
-        help="Score above which a label is predicted, or a rule's name.  [default: auto]",
-    ),
-    click.option("--max-iter", type=_AT_LEAST_1, help="Iterations at most.  [default: 50]"),
-    click.option(
-        "--tol", type=_AT_LEAST_0, help="Stop where the objective changes by less.  [default: 0.001]"
-    ),
-)
-
-
 # Parameters that the command sets itself.
-_OWN_OPTIONS = {
-    "empty_rows": "--allow-empty-rows",
-    "empty_labels": "--allow-empty-labels",
+_RESERVED = {
+    "empty_rows": "--allow-empty",
+    "empty_labels": "--allow-empty",
+    "on_empty": "--allow-empty",
     "random_state": "--seed",
     "callback": "the command itself, for its progress bar",
 }
 
 
-def _parameter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_PARAMETERS):
-        command = option(command)
-    return command
-
-
-@click.command(cls=Command)
+@click.command()
 @click.argument("source", metavar="DATA")
 @click.option(
-    "-o", "--output", "target", metavar="MODEL", required=True, type=click.Path(path_type=Path),
+    "-o",
+    "--output",
+    "target",
+    metavar="MODEL",
+    required=True,
+    type=output_path,
     help="Model file to write, such as photos.skpml.",
-)  # fmt: skip
-@click.option(
-    "--confidences", metavar="OUT.csv", type=click.Path(path_type=Path),
-    help="Also write how far each candidate is believed, least first.",
-)  # fmt: skip
-@click.option(
-    "--method", metavar="NAME", default="pml-ma", show_default=True, help="'skpml methods' lists them all."
 )
-@_parameter_options
 @click.option(
-    "-P", "--param", "others", metavar="NAME=VALUE", multiple=True,
-    help="Any other parameter of the method, such as -P n_neighbors=20; repeat it.",
-)  # fmt: skip
+    "--confidences",
+    metavar="OUT.csv",
+    type=output_path,
+    help="Also write the confidence of each candidate, lowest first.",
+)
 @click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    default=0,
+    "--method",
+    metavar="NAME",
+    default="candidate-likelihood",
     show_default=True,
-    help="For all that is drawn at random.",
+    help="Method; 'skpml methods' lists all.",
 )
-@click.option("--allow-empty-rows", is_flag=True, help="Take rows without candidates as having no label.")
-@click.option("--allow-empty-labels", is_flag=True, help="Keep labels that are nobody's candidate.")
+@click.option(
+    "-P",
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the method, such as -P max_iter=20; repeatable. 'skpml methods NAME' lists them.",
+)
+@seed_option
+@click.option(
+    "--allow-empty", is_flag=True, help="Accept rows without candidates and labels that no row carries."
+)
 @force_option
 @reading_options
 def fit(
@@ -106,100 +81,97 @@ def fit(
     target: Path,
     confidences: Path | None,
     method: str,
-    others: tuple[str, ...],
+    parameters: tuple[str, ...],
     seed: int,
-    allow_empty_rows: bool,
-    allow_empty_labels: bool,
+    allow_empty: bool,
     force: bool,
     reading: Reading,
-    **parameters: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Learn from candidate labels and write a model file.
 
-    DATA is a file (.csv, .parquet, .npz, .mat, .arff) or the name of a data set. The defaults below are those of pml-ma;
-    'skpml methods NAME' tells those of another method.
+    DATA is a file (.csv, .tsv, .txt, .parquet, .npz, .mat, .arff) or the name of a data set.
 
     \b
     Examples:
       skpml fit photos.csv --tags tags -o photos.skpml
       skpml fit photos.csv --tags tags --ignore file -o photos.skpml --confidences doubts.csv
-      skpml fit digits --candidates 6 -o digits.skpml --lam 5
+      skpml fit digits --candidates 6 -o digits.skpml
       skpml fit digits -o floor.skpml --method ridge
       skpml fit digits -o other.skpml --method pml-plr -P ratio=0.9
     """
     outputs = [target] if confidences is None else [target, confidences]
     check_outputs(*outputs, force=force, inputs=[source, reading.xml])
-    model = _model(method, parameters, others, seed, allow_empty_labels)
+    model = _make_model(method, parameters, seed)
     if confidences is not None and not get_method(method).confidences:
-        able = ", ".join(list_methods(confidences=True))
-        raise click.UsageError(f"--confidences: {method} has none; methods that have are {able}")
+        names = ", ".join(list_methods(confidences=True))
+        raise click.UsageError(f"--confidences: {method} has no confidences; methods that have them: {names}")
     with progress_bar(f"reading {source}") as update:
         dataset = read(source, reading)
-        _check(source, dataset, allow_empty_rows, allow_empty_labels)
+        _check_data(source, dataset, allow_empty)
         update(0, None, "preparing")
         try:
-            _learn(model, dataset, update)
+            _fit_model(model, dataset, update)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
-        _write(model, dataset, outputs)
-    say(_outcome(method, model, dataset))
+        _write_outputs(model, dataset, outputs)
+    say(_describe_fit(method, model, dataset))
     for path in outputs:
         say(f"Wrote {path}.")
 
 
-def _model(
-    name: str, options: dict[str, Any], others: tuple[str, ...], seed: int, allow_empty_labels: bool
-) -> Any:
-    """The method by its name, with the parameters given, each refused where the method does not have it."""
+def _make_model(name: str, parameters: tuple[str, ...], seed: int) -> Any:
     try:
         model = get_method(name)()
     except ValueError as error:
         raise click.UsageError(f"--method: {error}") from error
     known = model.get_params()
-    given = {key: value for key, value in options.items() if value is not None}
-    if foreign := sorted(set(given) - set(known)):
-        raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --method {name}")
-    for text in others:
+    given: dict[str, Any] = {}
+    for text in parameters:
         key, value = key_and_value("--param", text)
-        if key in _OWN_OPTIONS:
-            raise click.UsageError(f"--param: {key} is set by {_OWN_OPTIONS[key]}")
+        if key in _RESERVED:
+            raise click.UsageError(f"--param: {key} is set by {_RESERVED[key]}")
         if key in given:
             raise click.UsageError(f"--param: {key} is given twice")
         if key not in known:
             raise click.UsageError(f"--param: {name} has no parameter {key!r}; it has {', '.join(known)}")
-        given[key] = _literal(value)
+        given[key] = _parse_value(value)
     if "random_state" in known:
         given["random_state"] = seed
-    return model.set_params(**given, empty_labels="warn" if allow_empty_labels else "error")
+    if "empty_labels" in known:
+        given["empty_labels"] = "warn"
+    return model.set_params(**given)
 
 
-def _literal(text: str) -> Any:
-    """A number, None, True, a list and so on, as Python writes them; else the text itself."""
+def _parse_value(text: str) -> Any:
+    """Return a Python literal such as a number, None or a list; otherwise the text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
 
 
-def _check(source: str, dataset: PartialDataset, allow_empty_rows: bool, allow_empty_labels: bool) -> None:
+def _check_data(source: str, dataset: PartialDataset, allow_empty: bool) -> None:
+    """Refuse data without features and, unless allowed, with empty rows or labels: mostly reading mistakes."""
     if dataset.X is None:
         raise click.ClickException(f"{source} has labels only; there are no features to learn from")
+    if allow_empty:
+        return
     rows = np.flatnonzero(~dataset.candidates.any(axis=1))
-    if rows.size and not allow_empty_rows:
+    if rows.size:
         raise click.ClickException(
-            f"{source} has {rows.size} of {dataset.candidates.shape[0]} rows without a candidate label, the first is "
-            f"row {rows[0]} (counted from 0); leave them out, or --allow-empty-rows takes them as having no label"
+            f"{source} has {rows.size} of {dataset.candidates.shape[0]} rows without candidates, the first is row "
+            f"{rows[0]} (counted from 0); remove them, or --allow-empty accepts them as rows without labels"
         )
     columns = np.flatnonzero(~dataset.candidates.any(axis=0))
-    if columns.size and not allow_empty_labels:
+    if columns.size:
         names = ", ".join(repr(dataset.label_names[column]) for column in columns[:5].tolist())
         raise click.ClickException(
-            f"{source} has {columns.size} labels that are nobody's candidate: {names}{', …' * (columns.size > 5)}; "
-            "leave them out, or --allow-empty-labels keeps them"
+            f"{source} has {columns.size} labels that no row carries: {names}{', …' * (columns.size > 5)}; "
+            "remove them, or --allow-empty accepts them"
         )
 
 
-def _learn(model: Any, dataset: PartialDataset, update: Callable[[int, int | None, str], None]) -> None:
+def _fit_model(model: Any, dataset: PartialDataset, update: Update) -> None:
     import pandas as pd
 
     if "callback" in model.get_params():
@@ -213,29 +185,26 @@ def _learn(model: Any, dataset: PartialDataset, update: Callable[[int, int | Non
         model.set_params(callback=None)
 
 
-def _write(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
-    """The model and, where asked for, the confidences: a line a candidate, least believed first."""
+def _write_outputs(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
+    """Write the model and, if asked for, one line per candidate with its confidence, lowest first."""
     from skpml.io import save_model
 
-    with whole(*outputs) as temporary:
+    with atomic_outputs(*outputs) as temporary:
         save_model(model, temporary[0], label_names=dataset.label_names, feature_names=dataset.feature_names)
         if len(outputs) > 1:
             rows, labels = np.nonzero(dataset.candidates)
-            believed = model.confidences_[rows, labels]
-            order = np.argsort(believed, kind="stable").tolist()
-            write_table(
-                temporary[1],
-                ["row", "label", "confidence"],
-                ([rows[i], dataset.label_names[labels[i]], f"{believed[i]:.6g}"] for i in order),
-            )
+            values = model.confidences_[rows, labels]
+            order = np.argsort(values, kind="stable").tolist()
+            lines = ([rows[i], dataset.label_names[labels[i]], f"{values[i]:.6g}"] for i in order)
+            write_csv_rows(temporary[1], ["row", "label", "confidence"], lines)
 
 
-def _outcome(method: str, model: Any, dataset: PartialDataset) -> str:
+def _describe_fit(method: str, model: Any, dataset: PartialDataset) -> str:
     n_rows, n_labels = dataset.candidates.shape
     sizes = zip((n_rows, dataset.X.shape[1], n_labels), ("row", "feature", "label"), strict=True)
-    learnt = f"Learnt from {', '.join(counted(*size) for size in sizes)}"
     title = get_method(method).title
+    fitted = f"Fitted {title} to {', '.join(format_count(*size) for size in sizes)}"
     if not hasattr(model, "n_iter_"):
-        return f"{learnt}: {title}."
+        return f"{fitted}."
     how = "converged" if model.converged_ else "stopped"
-    return f"{learnt}: {title} {how} after {counted(model.n_iter_, 'iteration')}."
+    return f"{fitted}: {how} after {format_count(model.n_iter_, 'iteration')}."

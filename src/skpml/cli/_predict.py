@@ -9,37 +9,50 @@ from typing import Any
 import click
 import numpy as np
 
-from skpml.cli._base import Command
-from skpml.cli._console import progress_bar, say, tell_dialect, tell_notes
+from skpml.cli._console import (
+    atomic_outputs,
+    check_outputs,
+    force_option,
+    format_count,
+    output_path,
+    progress_bar,
+    say,
+    show_dialect,
+    show_notes,
+    write_csv_rows,
+)
 from skpml.cli._features import read_rows_for
-from skpml.cli._outputs import check_outputs, force_option, whole, write_table
 from skpml.cli._reading import Reading, row_reading_options
-from skpml.cli._wording import counted
 
 
-@click.command(cls=Command)
-@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=output_path)
 @click.argument("source", metavar="DATA")
 @click.option(
-    "-o", "--output", "target", metavar="OUT.csv", required=True, type=click.Path(path_type=Path),
-    help="CSV file to write: the row, its labels, a probability a label.",
-)  # fmt: skip
-@click.option("--id", metavar="COLUMN", help="Column of DATA that names the rows, to be written too.")
+    "-o",
+    "--output",
+    "target",
+    metavar="OUT.csv",
+    required=True,
+    type=output_path,
+    help="CSV file to write: row, predicted labels, one probability per label.",
+)
+@click.option("--id", metavar="COLUMN", help="Column of DATA that names the rows; copied to OUT.csv.")
 @force_option
 @row_reading_options
 def predict(
     *, model_file: Path, source: str, target: Path, id: str | None, force: bool, reading: Reading
-) -> None:
+) -> None:  # fmt: skip
     """Predict the labels of new rows.
 
-    DATA is of the kind that the model was fitted on. A CSV or Parquet file needs the columns of numbers, or the column of
-    texts, that the model knows, in any order and among others, and no labels; how a CSV file is written is detected.
-    Embeddings are an .npy or .npz file. Any other data set, by file or by name, is read with its labels.
+    DATA must have the features that the model was fitted to. A table needs the numeric columns, or the text column, by
+    name and in any order; other columns are ignored and labels are not needed. Embeddings are an .npy or .npz file. Any
+    other data set, a file or a name, is read with its labels.
 
     Each line of OUT.csv holds the row (counted from 0), its name (with --id), the predicted labels ("beach;sea") and a
-    column "probability:LABEL" for each label. Models of the methods candidate-likelihood, which 'skpml clean' trains
-    unless told otherwise, and deep-candidate-likelihood give their probabilities of the labels to be true. Any other
-    model gives scores mapped to 0…1, above ½ where the label is predicted; they are not calibrated.
+    column "probability:LABEL" per label. Models of the methods candidate-likelihood, the default of 'skpml clean' and
+    'skpml fit', and deep-candidate-likelihood give probabilities that the labels are true. Any other model gives scores
+    mapped to 0…1, above ½ if the label is predicted; they are not calibrated.
 
     \b
     Examples:
@@ -55,7 +68,7 @@ def predict(
         separator = reading.separator or ";"
         if bad := [name for name in info.label_names if separator in name]:
             raise click.ClickException(
-                f"the label {bad[0]!r} holds {separator!r}, which stands between labels; --separator takes another"
+                f"the label {bad[0]!r} contains {separator!r}, which separates labels; choose another --separator"
             )
         update(0, None, f"reading {source}")
         rows = read_rows_for(source, reading, model, info, id=id, progress=update)
@@ -63,25 +76,18 @@ def predict(
         decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
         lines = _lines(decisions, probabilities, rows.ids, info.label_names, separator)
         header = ["row", *(["id"] if rows.ids else []), "predicted"]
-        with whole(target) as (temporary,):
-            write_table(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
-    tell_dialect(Path(source), rows.dialect)
-    tell_notes(rows.notes)
-    say(f"Wrote {target}: {counted(rows.X.shape[0], 'row')}.")
+        with atomic_outputs(target) as (temporary,):
+            write_csv_rows(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
+    show_dialect(Path(source), rows.dialect)
+    show_notes(rows.notes)
+    say(f"Wrote {target}: {format_count(rows.X.shape[0], 'row')}.")
 
 
 def _lines(
-    decisions: Any,
-    probabilities: Any,
-    ids: tuple[str, ...] | None,
-    names: tuple[str, ...],
-    separator: str,
+    decisions: Any, probabilities: Any, ids: tuple[str, ...] | None, names: tuple[str, ...], separator: str
 ) -> Iterator[list[Any]]:
     for row, (decision, probability) in enumerate(zip(decisions, probabilities.tolist(), strict=True)):
-        # A model fitted to one class a row, in Python, predicts that class.
-        chosen = (
-            str(decision)
-            if decisions.ndim == 1
-            else separator.join(names[j] for j in np.flatnonzero(decision))
-        )
-        yield [row, *([ids[row]] if ids else []), chosen, *(f"{value:.6g}" for value in probability)]
+        # A model fitted in Python to one class per row predicts that class.
+        one_class = decisions.ndim == 1
+        labels = str(decision) if one_class else separator.join(names[j] for j in np.flatnonzero(decision))
+        yield [row, *([ids[row]] if ids else []), labels, *(f"{value:.6g}" for value in probability)]

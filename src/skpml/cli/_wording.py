@@ -50,24 +50,8 @@ _TRANSLATIONS = tuple(
 )
 
 
-def one_sentence(error: BaseException) -> str:
-    """What an error says, on one line, with advice that fits the command line."""
-    if isinstance(error, OSError) and error.strerror:
-        message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    else:
-        message = str(error)
-    message = " ".join(message.split()) or type(error).__name__
-    # A suite says in its own file what the other commands take as options.
-    return message if getattr(error, "about_a_suite", False) else in_options(message)
-
-
 def in_options(message: str) -> str:
     """What the library says of its arguments, said of the options that stand for them."""
     for pattern, words in _TRANSLATIONS:
         message = pattern.sub(words, message)
     return message
-
-
-def counted(count: int, what: str) -> str:
-    """A number of things, as in "1 tag" and "1,529 tags"."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
