@@ -20,7 +20,7 @@ from sklearn.model_selection import KFold
 
 from skpml import PMLMA, CandidateLikelihood
 from skpml._writing import replacing
-from skpml.candidate_likelihood._search import Judge, coarse_settings
+from skpml.candidate_likelihood._search import SettingJudge, coarse_settings
 from skpml.datasets import load_dataset
 
 OUTPUT = Path(__file__).parents[1] / "results" / "likelihood_cost.md"
@@ -71,7 +71,7 @@ def search_memory(batch: int, count: int) -> float:
     settings = coarse_settings(
         families=("logistic",), one_true=(True,), widths=(1.0,), gammas=np.geomspace(0.01, 1, count), noises=(1.0,)
     )  # fmt: skip
-    judge = Judge({1.0: X}, Y, rng.permutation(3000) % 3, keep=10, batch=batch, max_iter=3)
+    judge = SettingJudge({1.0: X}, Y, rng.permutation(3000) % 3, keep=10, batch=batch, max_iter=3)
     tracemalloc.start()
     judge.try_settings(settings)
     peak = tracemalloc.get_traced_memory()[1]

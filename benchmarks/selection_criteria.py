@@ -25,8 +25,7 @@ from skpml import PMLMA
 from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
-from skpml.modal_alignment._shared_grid import shared_scores
-from skpml.model_selection._held_out import InnerFolds, precision
+from skpml.model_selection import InnerFolds, candidate_precision
 
 OUTPUT = Path(__file__).parents[1] / "results" / "selection_criteria.md"
 FOLDS = {
@@ -58,7 +57,7 @@ def mean_over_candidates(of_rank):
 
 
 CRITERIA = {
-    "average precision": precision,
+    "average precision": candidate_precision,
     "reciprocal rank": mean_over_candidates(lambda rank: 1 / rank),
     "discounted gain": mean_over_candidates(lambda rank: 1 / np.log2(1 + rank)),
     "rank": mean_over_candidates(lambda rank: -rank),
@@ -72,11 +71,11 @@ def one_fold(data, train, test, fold: int) -> dict[str, float]:
     model = PMLMA(random_state=fold, empty_rows="ignore", empty_labels="ignore")
     told = {name: np.zeros(len(POINTS)) for name in CRITERIA}
     for rows, left_out in InnerFolds(X, Y, n_folds=3, random_state=fold).splits:
-        for place, scores in shared_scores(model, POINTS, X[rows], Y[rows], X[left_out]):
+        for place, scores in model._scores_of_points(POINTS, X[rows], Y[rows], X[left_out]):
             for name, criterion in CRITERIA.items():
                 told[name][place] += criterion(Y[left_out], scores)
     reached = np.zeros(len(POINTS))
-    for place, scores in shared_scores(model, POINTS, X, Y, data.X[test]):
+    for place, scores in model._scores_of_points(POINTS, X, Y, data.X[test]):
         reached[place] = average_precision(data.truth[test], scores)
     return {
         **{name: reached[values.argmax()] for name, values in told.items()},

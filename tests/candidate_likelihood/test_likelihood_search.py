@@ -7,32 +7,36 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
-from skpml.candidate_likelihood._search import Evidence, Judge, neighbours
+from skpml.candidate_likelihood._search import SettingJudge, neighbors
 from skpml.likelihood._calibration import calibrated, calibration
 from skpml.likelihood._settings import Setting, fit_settings, noise_anchor, to_probability
 from skpml.linalg import spectrum_of
+from skpml.model_selection import Evidence
 
 SETTING = Setting("logistic", False, 1.0, 0.1, 1.0)
 
 
 def test_the_best_are_those_that_the_evidence_does_not_tell_from_the_first():
     settings = [Setting("logistic", False, 1.0, gamma, 1.0) for gamma in (1.0, 2.0, 3.0, 4.0)]
-    evidence = Evidence(settings=settings, precision=[0.5, 0.7, 0.6, 0.65], distance=[3.0, 0.0, 0.9, 1.1])
-    assert evidence.best(10) == [settings[1], settings[2]]
-    assert evidence.best(1) == [settings[1]]
+    evidence = Evidence(
+        points=settings,
+        precision=[0.5, 0.7, 0.6, 0.65],
+        fold_precision=[[]] * 4,
+        distance=[3.0, 0.0, 0.9, 1.1],
+    )
+    assert evidence.best(10, within=1) == [settings[1], settings[2]]
+    assert evidence.best() == [settings[1]]
     assert evidence.best(3, within=np.inf) == [settings[1], settings[3], settings[2]]
 
 
 def test_neighbours_move_one_thing_at_a_time_and_stay_in_bounds():
-    found = neighbours(SETTING, gammas=True, noises=True, ratio=2.0, step=0.15)
+    found = neighbors(SETTING, gammas=True, noises=True, ratio=2.0, step=0.15)
     assert {(near.gamma, near.noise) for near in found} == {(0.2, 1.0), (0.05, 1.0), (0.1, 1.15), (0.1, 0.85)}
-    assert neighbours(SETTING, gammas=False, noises=False, ratio=2.0, step=0.15) == []
+    assert neighbors(SETTING, gammas=False, noises=False, ratio=2.0, step=0.15) == []
     edge = Setting("logistic", False, 1.0, 0.1, 1.8)
-    assert [near.noise for near in neighbours(edge, gammas=False, noises=True, ratio=2.0, step=0.15)] == [
-        1.65
-    ]
+    assert [near.noise for near in neighbors(edge, gammas=False, noises=True, ratio=2.0, step=0.15)] == [1.65]
     ridge = Setting("ridge", False, 1.0, 0.1, 1.0)
-    assert len(neighbours(ridge, gammas=True, noises=True, ratio=2.0, step=0.15)) == 2
+    assert len(neighbors(ridge, gammas=True, noises=True, ratio=2.0, step=0.15)) == 2
 
 
 def test_rows_left_out_are_those_of_the_fold_and_only_the_best_are_kept():
@@ -40,11 +44,11 @@ def test_rows_left_out_are_those_of_the_fold_and_only_the_best_are_kept():
     X = rng.normal(size=(60, 3))
     Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(60, 4)) > 0).astype(float)
     folds = rng.permutation(60) % 3
-    judge = Judge({1.0: X}, Y, folds, keep=2)
+    judge = SettingJudge({1.0: X}, Y, folds, keep=2)
     tried = [Setting("ridge", False, 1.0, gamma, 1.0) for gamma in (0.01, 1.0, 1e4)]
     judge.try_settings(tried)
     best = judge.evidence().best(2, within=np.inf)
-    chances, candidates = judge.left_out(best[:1])
+    chances, candidates = judge.held_out(best[:1])
     assert_allclose(candidates, Y)
     assert np.corrcoef(chances.ravel(), candidates.ravel())[0, 1] > 0.4
     # In the order of the rows: each by a fit to the other folds.
@@ -54,7 +58,7 @@ def test_rows_left_out_are_those_of_the_fold_and_only_the_best_are_kept():
         (fit,) = fit_settings(spectrum, Y[train], best[:1], noise_anchor(spectrum, Y[train]))
         assert_allclose(chances[held], fit.probabilities(spectrum.project(X[held])), atol=1e-4)
     with pytest.raises(KeyError):
-        judge.left_out([setting for setting in tried if setting not in best])
+        judge.held_out([setting for setting in tried if setting not in best])
 
 
 class TestCalibration:

@@ -6,13 +6,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpml import PMLMA
 from skpml.base import BasePMLClassifier
-from skpml.modal_alignment._shared_grid import can_share
-from skpml.model_selection import select_parameters
+from skpml.graph import neighbor_similarity
+from skpml.modal_alignment._tuning import can_share
+from skpml.model_selection import InnerFolds, candidate_precision, select_parameters
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge
 
@@ -176,7 +180,7 @@ def test_shared_grid_gives_what_single_fits_give(partial_problem, monkeypatch, s
     points = [{"gamma": 1.0}]
     assert can_share(estimator, points, n_labels=6) is shares
     together = select_parameters(estimator, grid, X, candidates)
-    monkeypatch.setattr("skpml.modal_alignment._shared_grid.can_share", lambda *_args, **_kwargs: False)
+    monkeypatch.setattr("skpml.modal_alignment._tuning.can_share", lambda *_args, **_kwargs: False)
     one_by_one = select_parameters(estimator, grid, X, candidates)
     assert together.parameters == one_by_one.parameters
     assert together.n_fits == one_by_one.n_fits == 24
@@ -303,5 +307,41 @@ def test_bad_data_are_refused(partial_problem):
         select_parameters(PMLMA(), {"gamma": [1.0]}, X[:100], candidates)
     with pytest.raises(ValueError, match="nothing to choose by"):
         select_parameters(PMLMA(), {"gamma": [1.0]}, X, np.ones_like(candidates))
-    with pytest.raises(ValueError, match="choose parameters with graph=None"):
-        select_parameters(PMLMA(graph=np.eye(120)), {"gamma": [1.0]}, X, candidates)
+    with pytest.raises(ValueError, match=r"graph has shape \(3, 3\), but X has 120 rows"):
+        select_parameters(PMLMA(graph=scipy.sparse.eye_array(3)), {"gamma": [1.0]}, X, candidates)
+
+
+def test_a_graph_is_cut_to_the_rows_of_a_fold(partial_problem):
+    X, candidates, _ = partial_problem
+    graph = neighbor_similarity(X, n_neighbors=4)
+    model = PMLMA(graph=graph, alpha=1.0, random_state=0)
+    found = select_parameters(model, {"gamma": [1.0]}, X, candidates)
+    folds = InnerFolds(X, candidates, n_folds=3, random_state=0)
+    for (train, held_out), value in zip(folds.splits, found.table[0]["fold_scores"], strict=True):
+        single = clone(model).set_params(graph=graph[train][:, train]).fit(X[train], candidates[train])
+        scores = single.decision_function(X[held_out])
+        assert value == pytest.approx(candidate_precision(candidates[held_out], scores), abs=1e-4)
+
+
+def test_a_method_may_share_work_between_points():
+    """The hook is asked once for each fold; a class without it is fitted at each point."""
+    X, candidates, _ = planted()
+    asked = []
+
+    class Sharing(Planted):
+        def _scores_of_points(self, points, X, Y, X_held_out):
+            asked.append((len(points), len(X), Y.shape, len(X_held_out)))
+            for place in reversed(range(len(points))):
+                yield place, clone(self).set_params(**points[place]).fit(X, Y).decision_function(X_held_out)
+
+    grid = {"blur": [5.0, 0.0, 1.0]}
+    shared, plain = (select_parameters(model, grid, X, candidates) for model in (Sharing(), Planted()))
+    assert shared == plain
+    assert asked == [(3, 200, (200, 6), 100)] * 3
+
+
+def test_an_estimator_of_another_library_is_searched():
+    X, candidates, _ = planted()
+    model = OneVsRestClassifier(LogisticRegression())
+    found = select_parameters(model, {"estimator__C": [1e-12, 1.0]}, X, candidates)
+    assert found.parameters == {"estimator__C": 1.0}

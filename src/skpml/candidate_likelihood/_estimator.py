@@ -19,7 +19,7 @@ from skpml.base import BasePMLClassifier
 from skpml.candidate_likelihood._search import (
     FAMILIES,
     Evidence,
-    Judge,
+    SettingJudge,
     coarse_settings,
     earlier_choice,
     search,
@@ -310,7 +310,7 @@ class CandidateLikelihood(BasePMLClassifier):
         n_rows: int,
         widths: tuple[float, ...],
         rates: NDArray[Any] | None,
-        make_judge: Callable[[], Judge],
+        make_judge: Callable[[], SettingJudge],
     ) -> tuple[list[Setting], NDArray[Any] | None]:
         """The settings to average, best first; sets ``selection_`` and ``calibration_``.
 
@@ -348,8 +348,8 @@ class CandidateLikelihood(BasePMLClassifier):
             )
         judge = make_judge()
         evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
-        members = evidence.best(self.n_members)
-        left_out, candidates = map(to_numpy, judge.left_out(members))
+        members = evidence.best(self.n_members, within=1.0)
+        left_out, candidates = map(to_numpy, judge.held_out(members))
         noise = judge.anchor() if rates is None else rates
         self.calibration_ = calibration(left_out.astype(np.float64), noise, candidates)
         self._keep_selection(members, evidence)
@@ -381,13 +381,13 @@ class CandidateLikelihood(BasePMLClassifier):
         rows: NDArray[np.intp],
         folds: NDArray[np.intp],
         rates: NDArray[Any] | None,
-    ) -> Judge:
+    ) -> SettingJudge:
         few = {}
         for width, values in mapped.items():
             # Anchors stand for each other, features do not.
             step = -(-values.shape[1] // _SEARCH_ANCHORS) if self._has_anchors else 1
             few[width] = self._array(values[rows][:, ::step])
-        return Judge(
+        return SettingJudge(
             few,
             self._array(labels[rows]),
             self._array(folds),
@@ -471,5 +471,5 @@ class CandidateLikelihood(BasePMLClassifier):
 
 
 def _as_table(evidence: Evidence) -> list[dict[str, Any]]:
-    columns = zip(evidence.settings, evidence.precision, evidence.distance, strict=True)
+    columns = zip(evidence.points, evidence.precision, evidence.distance, strict=True)
     return [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]

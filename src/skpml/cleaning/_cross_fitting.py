@@ -24,7 +24,7 @@ from skpml.likelihood._confidences import level_curve, on_curve
 from skpml.likelihood._noise_evidence import noise_evidence
 from skpml.likelihood._noise_model import posterior
 from skpml.likelihood._settings import ENOUGH_CANDIDATES, is_auto
-from skpml.model_selection._held_out import InnerFolds
+from skpml.model_selection import InnerFolds
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]

@@ -14,7 +14,7 @@ from skpml.deep._training import Course, Labels, Schedule, logits_of, own_random
 from skpml.likelihood._logistic import prior_logits
 from skpml.likelihood._noise_model import sigmoid
 from skpml.likelihood._settings import clear_negative_rate, noise_rates
-from skpml.model_selection._held_out import row_precision
+from skpml.model_selection import row_precision
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier
 from skpml.features import as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbor_similarity
-from skpml.modal_alignment._selection import choose_weights
-from skpml.modal_alignment._shared_grid import WEIGHTS
-from skpml.modal_alignment._solver import Callback, Weights, solve
+from skpml.modal_alignment._solver import WEIGHTS, Callback, Weights, solve
+from skpml.modal_alignment._tuning import choose_weights, share_points
+from skpml.model_selection import Parameters, PointScores
 from skpml.views import ViewScaler
 
 __all__ = ["PMLMA"]
@@ -236,6 +236,12 @@ class PMLMA(BasePMLClassifier):
         return type(self)(
             **{**self.get_params(deep=False), "views": columns, "view_weights": self.view_weights_}
         )
+
+    def _scores_of_points(
+        self, points: Sequence[Parameters], X: Any, Y: NDArray[Any], X_held_out: Any
+    ) -> PointScores:
+        """Score held-out rows at many parameters, sharing work; see :mod:`skpml.model_selection`."""
+        return share_points(self, points, X, Y, X_held_out)
 
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:

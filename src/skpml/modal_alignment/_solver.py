@@ -20,6 +20,8 @@ Basis = Literal["orthogonal", "identity"]
 Component = Literal["decomposition", "alignment", "prototypes"]
 Callback = Callable[[int, dict[str, float]], Any]
 
+# Names of the weights, in the order of the paper's λ, α, β, γ.
+WEIGHTS = ("lam", "alpha", "beta", "gamma")
 COMPONENTS: tuple[Component, ...] = ("decomposition", "alignment", "prototypes")
 # The columns of a history: the weighted terms, their sum, and how far the label basis has turned.
 TERMS = (

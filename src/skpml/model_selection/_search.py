@@ -1,172 +1,271 @@
-"""Two ways through a grid: every point on every fold, or successive halving."""
+"""Choose parameters by cross-validation inside the training rows."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from math import ceil
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import ParameterGrid
 
-from skpml.model_selection._criteria import Criterion
-from skpml.model_selection._held_out import InnerFolds, mean_of_folds
+from skpml._labels import encode_labels
+from skpml._validation import check_labels
+from skpml.metrics import average_precision
+from skpml.model_selection._judging import InnerFolds, judge_parameters
 
-Point = dict[str, Any]
+Selector = Literal["label-free", "oracle"]
+Search = Literal["grid", "halving"]
 
-# Of the points that a round of halving has compared, one in so many goes on.
+# A round of halving keeps one point in so many.
 _KEEP_ONE_IN = 3
-# Training rows of a round of halving, where there are as many.
+# Training rows of a round of halving, if the fold has so many.
 _FEWEST_ROWS = 100
 
 
-@dataclass(kw_only=True)
-class Trial:
-    """What is known of a point after its last round."""
+def candidate_precision(candidates: Any, scores: Any) -> float:
+    """Compute the average precision of held-out scores against the candidates.
 
-    round: int = 0
-    fold_scores: list[float] = field(default_factory=list)
-    n_rows: int = 0
+    A non-candidate is certainly false; a candidate may be true or false. That is enough to compare scores. Moving a true
+    label above a false one raises the value if the false label is a non-candidate, and changes nothing if it is a
+    candidate: if false candidates do not depend on the features, better scores have a higher expected value. False
+    candidates lower the values and make them flatter and noisier, so compare values on the same rows only.
 
-    @property
-    def mean(self) -> float:
-        """Mean over the folds that can tell; −∞ for a point that failed on one."""
-        return mean_of_folds(self.fold_scores)
+    The scores must come from rows that were not trained on: on training rows, a model that believes every candidate wins.
 
+    Parameters
+    ----------
+    candidates : {array-like, sparse matrix, DataFrame} of shape (n, c)
+        Candidates as 0 and 1. Rows without candidates or without non-candidates are ignored.
+    scores : array-like of shape (n, c)
+        Larger is more plausible. Tied labels take the worst rank of their group.
 
-@dataclass(kw_only=True)
-class Outcome:
-    """Trials in the order of the points, and what they cost."""
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better. NaN if no row has both candidates and non-candidates.
 
-    trials: list[Trial]
-    n_fits: int = 0
-    full_fits: float = 0.0
+    See Also
+    --------
+    skpml.metrics.average_precision : The same measure against the true labels.
 
-
-def full_search(
-    estimator: Any,
-    points: list[Point],
-    folds: InnerFolds,
-    target: NDArray[Any],
-    criterion: Criterion,
-    random_state: int,
-) -> Outcome:
-    """Every point on every fold."""
-    from skpml.modal_alignment import PMLMA
-    from skpml.modal_alignment._shared_grid import can_share, shared_scores
-
-    model = _for_inner_folds(estimator, random_state)
-    outcome = Outcome(trials=[Trial() for _ in points])
-    shares = type(model) is PMLMA and can_share(model, points, n_labels=folds.candidates.shape[1])
-    for number, (train, held_out) in enumerate(folds.splits):
-        if shares:
-            with _quiet():
-                found = shared_scores(
-                    model, points, folds.rows(train), folds.candidates[train], folds.rows(held_out)
-                )
-                values = {place: _judge(criterion, target[held_out], scores) for place, scores in found}
-            outcome.n_fits += len(points)
-            outcome.full_fits += len(points)
-            for place, trial in enumerate(outcome.trials):
-                trial.fold_scores.append(values[place])
-                trial.n_rows = len(train)
-            continue
-        for point, trial in zip(points, outcome.trials, strict=True):
-            _try(model, point, trial, outcome, folds, number, len(train), target, criterion)
-    return outcome
-
-
-def halving_search(
-    estimator: Any,
-    points: list[Point],
-    folds: InnerFolds,
-    target: NDArray[Any],
-    criterion: Criterion,
-    random_state: int,
-) -> Outcome:
-    """Rounds on one fold with three times the training rows each; of the points, the best third goes on.
-
-    The last points are compared on all rows of all folds. The folds take turns, so that no one fold decides alone.
+    Examples
+    --------
+    >>> from skpml.model_selection import candidate_precision
+    >>> candidate_precision([[1, 1, 0, 0]], [[0.9, 0.2, 0.5, 0.1]])
+    0.8333333333333333
     """
-    model = _for_inner_folds(estimator, random_state)
-    outcome = Outcome(trials=[Trial() for _ in points])
-    left, n_rounds = list(range(len(points))), 0
-    while ceil(len(points) / _KEEP_ONE_IN**n_rounds) > _KEEP_ONE_IN:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return average_precision(candidates, scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Result of :func:`select_parameters`.
+
+    Attributes
+    ----------
+    parameters : dict
+        The best point of the grid, for ``estimator.set_params(**parameters)``.
+    score : float
+        Its mean over inner folds; larger is better. :func:`candidate_precision` for "label-free", average precision for
+        "oracle".
+    table : list of dict
+        One for each point, in the order of the grid: ``"parameters"``, ``"mean_score"``, ``"fold_scores"``, and
+        ``"n_rows"``, the number of training rows. With ``search="halving"``, points that were dropped have the scores of
+        their last round.
+    n_fits : int
+        Number of fits on inner folds, of any size.
+    full_fits : float
+        The same, each fit counted by its share of the rows of a whole inner training fold.
+    selector : {"label-free", "oracle"}
+        "oracle" has used true labels.
+    search : {"grid", "halving"}
+        How the grid was searched.
+    """
+
+    parameters: dict[str, Any]
+    score: float
+    table: list[dict[str, Any]]
+    n_fits: int
+    full_fits: float
+    selector: Selector
+    search: Search
+
+
+def select_parameters(
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    X: Any,
+    candidates: Any,
+    *,
+    selector: Selector = "label-free",
+    truth: Any = None,
+    n_folds: int = 3,
+    search: Search = "grid",
+    random_state: int = 0,
+) -> Selection:
+    """Choose parameters by cross-validation inside the training rows.
+
+    Every point of the grid is fitted to the candidates of inner training folds and judged on the held-out rows. Ties go
+    to the point that comes first. The result does not depend on the order of the rows, except for exact duplicates, nor
+    on a hidden random state: an estimator whose ``random_state`` is None gets that of the search. Inner fits ignore empty
+    rows and labels, since a rare label may be missing from a fold, and show no warnings.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of this library, any other that learns from a candidate matrix, or a pipeline that ends in one. It
+        is not changed.
+    grid : dict of str to list
+        Values of each parameter.
+    X : {array-like, sparse matrix, DataFrame} of shape (n, d), or views
+        Training rows; never include rows that results are reported on.
+    candidates : array-like of shape (n, c)
+        0 and 1, or whatever ``fit`` takes.
+    selector : {"label-free", "oracle"}, default="label-free"
+        Judge by :func:`candidate_precision`, which needs no true label, or by average precision against ``truth``, which
+        papers do and users cannot.
+    truth : array-like of shape (n, c) or None, default=None
+        True labels for "oracle". Not used otherwise.
+    n_folds : int, default=3
+        Number of inner folds.
+    search : {"grid", "halving"}, default="grid"
+        Try every point on every fold, or use successive halving: each round fits the points to few rows of one fold and
+        drops two thirds of them; the last points are compared on all folds. Early rounds misjudge weights whose best
+        value grows with the number of rows.
+    random_state : int, default=0
+        Draws the folds.
+
+    Returns
+    -------
+    Selection
+        The best point and the evidence for it.
+
+    Notes
+    -----
+    A method may share work between points: :class:`~skpml.PMLMA` does so over its four weights.
+
+    Examples
+    --------
+    >>> from skpml import PMLMA
+    >>> from skpml.datasets import load_dataset
+    >>> from skpml.model_selection import select_parameters
+    >>> digits = load_dataset("digits", random_state=0)
+    >>> found = select_parameters(PMLMA(), {"gamma": [1.0, 1000.0]}, digits.X[:300], digits.candidates[:300])
+    >>> found.parameters
+    {'gamma': 1.0}
+    """
+    points = _check_grid(estimator, grid)
+    _check_choice("selector", selector, get_args(Selector))
+    _check_choice("search", search, get_args(Search))
+    labels = encode_labels(candidates).candidates
+    folds = InnerFolds(X, labels, n_folds=_check_folds(n_folds, labels.shape[0]), random_state=random_state)
+    target = _check_target(selector, truth, labels).astype(np.float64)
+    table: list[dict[str, Any]] = [{} for _ in points]
+    left, n_fits, full_fits = list(range(len(points))), 0, 0.0
+    sizes = [len(train) for train, _ in folds.splits]
+    for number, parts in enumerate(_plan_rounds(len(points) if search == "halving" else 1, sizes)):
+        splits = [(folds.splits[fold][0][:n_rows], folds.splits[fold][1]) for fold, n_rows in parts]
+        judge = judge_parameters(
+            estimator, points, folds.X, labels, splits, target=target, random_state=random_state
+        )
+        judge.try_points(left)
+        evidence = judge.evidence()
+        for place, mean, values in zip(left, evidence.precision, evidence.fold_precision, strict=True):
+            table[place] = {
+                "parameters": points[place],
+                "mean_score": mean,
+                "fold_scores": values,
+                "n_rows": parts[-1][1],
+            }
+        n_fits += len(left) * len(parts)
+        full_fits += len(left) * sum(n_rows / sizes[fold] for fold, n_rows in parts)
+        left = sorted(evidence.best(ceil(len(points) / _KEEP_ONE_IN ** (number + 1))))
+    best = evidence.best()[0]
+    if table[best]["mean_score"] == -np.inf:
+        raise ValueError("No point of the grid gives finite scores on the inner folds.")
+    return Selection(
+        parameters=points[best],
+        score=table[best]["mean_score"],
+        table=table,
+        n_fits=n_fits,
+        full_fits=full_fits,
+        selector=selector,
+        search=search,
+    )
+
+
+def _plan_rounds(n_points: int, sizes: list[int]) -> list[list[tuple[int, int]]]:
+    """List the rounds of halving: the folds of each and their numbers of training rows.
+
+    Rounds use one fold, with three times the rows of the round before; the last round uses all rows of all folds. The
+    folds take turns, so that no single fold decides.
+    """
+    n_rounds = 0
+    while ceil(n_points / _KEEP_ONE_IN**n_rounds) > _KEEP_ONE_IN:
         n_rounds += 1
+    rounds = []
     for number in range(n_rounds):
-        fold = number % len(folds.splits)
-        whole = len(folds.splits[fold][0])
-        n_rows = min(whole, max(_FEWEST_ROWS, whole // _KEEP_ONE_IN ** (n_rounds - number)))
-        for place in left:
-            trial = outcome.trials[place] = Trial(round=number)
-            _try(model, points[place], trial, outcome, folds, fold, n_rows, target, criterion)
-        # Sorting is stable: among equals, those that come first in the grid go on.
-        ranked = sorted(left, key=lambda place: -outcome.trials[place].mean)
-        left = sorted(ranked[: ceil(len(points) / _KEEP_ONE_IN ** (number + 1))])
-    for place in left:
-        outcome.trials[place] = Trial(round=n_rounds)
-    for fold, (train, _) in enumerate(folds.splits):
-        for place in left:
-            trial = outcome.trials[place]
-            _try(model, points[place], trial, outcome, folds, fold, len(train), target, criterion)
-    return outcome
+        fold = number % len(sizes)
+        fewer = sizes[fold] // _KEEP_ONE_IN ** (n_rounds - number)
+        rounds.append([(fold, min(sizes[fold], max(_FEWEST_ROWS, fewer)))])
+    return [*rounds, list(enumerate(sizes))]
 
 
-def _try(
-    model: Any,
-    point: Point,
-    trial: Trial,
-    outcome: Outcome,
-    folds: InnerFolds,
-    fold: int,
-    n_rows: int,
-    target: NDArray[Any],
-    criterion: Criterion,
-) -> None:
-    """Fit a point on the first rows of a training fold, judge it on the rows held out, and note the cost."""
-    train, held_out = folds.splits[fold]
-    part = train[:n_rows]
-    with _quiet():
-        try:
-            fitted = clone(model).set_params(**point).fit(folds.rows(part), folds.candidates[part])
-            scores = _scores(fitted, folds.rows(held_out))
-        except Exception as error:
-            error.add_note(f"While fitting {point} on {n_rows} rows of inner fold {fold}.")
-            raise
-        trial.fold_scores.append(_judge(criterion, target[held_out], scores))
-    trial.n_rows = n_rows
-    outcome.n_fits += 1
-    outcome.full_fits += n_rows / len(train)
+def _check_target(selector: Selector, truth: Any, candidates: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels to judge by."""
+    if selector == "oracle":
+        if truth is None:
+            raise ValueError('selector="oracle" needs truth, the true labels; "label-free" needs none.')
+        target = check_labels(truth, "truth")
+        if target.shape != candidates.shape:
+            raise ValueError(f"truth has shape {target.shape}, but candidates have shape {candidates.shape}.")
+        return target
+    if np.isnan(candidate_precision(candidates, candidates)):
+        raise ValueError(
+            "No row has both a candidate and a non-candidate: without true labels there is nothing to choose by."
+        )
+    return candidates
 
 
-def _scores(fitted: Any, X: Any) -> NDArray[Any]:
-    give = getattr(fitted, "decision_function", None) or fitted.predict_proba
-    return np.asarray(give(X))
+def _check_grid(estimator: Any, grid: Any) -> list[dict[str, Any]]:
+    """Return the points of a grid."""
+    if not isinstance(grid, Mapping):
+        raise TypeError(f"grid must be a dict of parameter names to lists of values, got {grid!r}.")
+    if not grid:
+        raise ValueError("grid is empty: name at least one parameter and its values.")
+    known = estimator.get_params()
+    for name, values in grid.items():
+        if name not in known:
+            close = get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(sorted(known))}."
+            raise ValueError(f"grid: {type(estimator).__name__} has no parameter {name!r}{hint}")
+        if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
+            raise TypeError(f"grid: the values of {name!r} must be a list, got {values!r}.")
+        if len(values) == 0:
+            raise ValueError(f"grid: {name!r} has no values.")
+    # Plain numbers, so that a selection can be written as JSON.
+    plain = {
+        name: values.tolist() if isinstance(values, np.ndarray) else values for name, values in grid.items()
+    }
+    return list(ParameterGrid(plain))
 
 
-def _judge(criterion: Criterion, target: NDArray[Any], scores: NDArray[Any]) -> float:
-    """The criterion; −∞ for scores that are not numbers."""
-    return criterion(target, scores) if np.isfinite(scores).all() else -np.inf
+def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
-def _quiet() -> Any:
-    return warnings.catch_warnings(action="ignore")
-
-
-def _for_inner_folds(estimator: Any, random_state: int) -> Any:
-    """A copy whose draws repeat, and that does not mind what a part of the rows may lack."""
-    model = clone(estimator)
-    changes: Point = {}
-    for path, value in model.get_params().items():
-        name = path.rpartition("__")[2]
-        if name in ("empty_rows", "empty_labels"):
-            changes[path] = "ignore"
-        elif name == "random_state" and value is None:
-            changes[path] = random_state
-        elif name == "graph" and value is not None:
-            raise ValueError(
-                f"{path} is a graph of all rows and does not fit inner folds: choose parameters with {path}=None."
-            )
-    return model.set_params(**changes)
+def _check_folds(n_folds: Any, n_rows: int) -> int:
+    whole = isinstance(n_folds, Integral) and not isinstance(n_folds, bool)
+    if not whole or not 2 <= int(n_folds) <= n_rows // 2:
+        raise ValueError(f"n_folds must be a whole number from 2 to half the {n_rows} rows, got {n_folds!r}.")
+    return int(n_folds)

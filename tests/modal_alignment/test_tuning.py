@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from itertools import product
 
 import numpy as np
 import pytest
@@ -14,14 +13,11 @@ from sklearn.preprocessing import StandardScaler
 from skpml import PMLMA
 from skpml.graph import neighbor_similarity
 from skpml.metrics import average_precision
-from skpml.modal_alignment import _selection as selection
-from skpml.modal_alignment._selection import Judge
-from skpml.modal_alignment._shared_grid import WEIGHTS, can_share
-from skpml.model_selection import select_parameters
-from skpml.model_selection._held_out import InnerFolds
+from skpml.modal_alignment import _tuning
+from skpml.modal_alignment._solver import WEIGHTS
+from skpml.modal_alignment._tuning import can_share
+from skpml.model_selection import InnerFolds, select_parameters
 
-FEW = {"lam": [0.1, 5.0], "alpha": [0.0, 0.5], "beta": [0.0, 0.1], "gamma": [0.01, 1.0]}
-POINTS = list(product(*FEW.values()))
 # The shared grid computes in single precision where the stopping rule is coarse.
 EXACT = {"tol": 1e-8, "max_iter": 30}
 
@@ -34,10 +30,10 @@ def whole_search():
 @pytest.fixture(autouse=True)
 def few_values(monkeypatch, request):
     if "whole_search" not in request.fixturenames:
-        monkeypatch.setattr(selection, "_LAMS", (0.1, 1.0))
-        monkeypatch.setattr(selection, "_ALPHAS", (0.01, 1.0))
-        monkeypatch.setattr(selection, "_BETAS", (0.0, 0.1))
-        monkeypatch.setattr(selection, "_GAMMAS", (0.01, 1.0, 100.0))
+        monkeypatch.setattr(_tuning, "_LAMS", (0.1, 1.0))
+        monkeypatch.setattr(_tuning, "_ALPHAS", (0.01, 1.0))
+        monkeypatch.setattr(_tuning, "_BETAS", (0.0, 0.1))
+        monkeypatch.setattr(_tuning, "_GAMMAS", (0.01, 1.0, 100.0))
 
 
 def weights_of(point):
@@ -76,9 +72,8 @@ def test_every_point_is_judged_as_a_fit_of_its_own_would_be(partial_problem, set
     if "graph" in settings:
         settings = {"graph": neighbor_similarity(X, n_neighbors=4)}
     model = PMLMA(weights="auto", random_state=0, **EXACT, **settings)
-    assert (
-        can_share(clone(model).set_params(weights=None), [FEW], n_labels=6) is False
-    )  # values, not lists of them
+    # Values, not lists of them.
+    assert not can_share(clone(model).set_params(weights=None), [{"gamma": [0.1, 1.0]}], n_labels=6)
     assert can_share(clone(model).set_params(weights=None), [{}], n_labels=6) is shares
     model.fit(X, candidates)
     tried = model.selection_["tried"]
@@ -89,20 +84,18 @@ def test_every_point_is_judged_as_a_fit_of_its_own_would_be(partial_problem, set
     assert weights_of(max(tried, key=lambda point: point["precision"])) == model.weights_
 
 
-def test_the_same_grid_gives_the_same_choice_as_a_search_from_outside(partial_problem):
+def test_the_choice_agrees_with_a_search_from_outside(partial_problem, monkeypatch):
+    """The first round of the search is a grid; the rounds after it are left out."""
     X, candidates, _ = partial_problem
-    model = PMLMA(random_state=0, **EXACT)
-    judge = Judge(model, X, candidates)
-    judge.try_points(POINTS)
-    found = select_parameters(model, FEW, X, candidates, random_state=0)
-    assert dict(zip(WEIGHTS, judge.best(), strict=True)) == found.parameters
-    outside = {tuple(row["parameters"][name] for name in WEIGHTS): row["fold_scores"] for row in found.table}
-    for point in judge.table():
-        assert point["fold_precision"] == pytest.approx(outside[tuple(weights_of(point).values())], abs=1e-12)
-    # Both stand on the same scores: a slow search by hand does not.
-    for point in judge.table()[::3]:
-        slow = slow_precision(model, point, X, candidates)
-        assert point["fold_precision"] == pytest.approx(slow, abs=1e-12)
+    monkeypatch.setattr(_tuning, "_ROUNDS", _tuning._ROUNDS[:1])
+    model = PMLMA(weights="auto", random_state=0, **EXACT).fit(X, candidates)
+    grid = {"alpha": [0.01, 1.0], "gamma": [0.01, 1.0, 100.0]}
+    found = select_parameters(PMLMA(beta=0.0, random_state=0, **EXACT), grid, X, candidates, random_state=0)
+    assert {name: model.weights_[name] for name in grid} == found.parameters
+    assert len(model.selection_["tried"]) == len(found.table) == 6
+    for here, there in zip(model.selection_["tried"], found.table, strict=True):
+        assert {name: here[name] for name in grid} == there["parameters"]
+        assert here["fold_precision"] == pytest.approx(there["fold_scores"], abs=1e-12)
 
 
 def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
@@ -274,30 +267,6 @@ def test_given_weights_are_reported(partial_problem):
     model = PMLMA(lam=2, gamma=0.5).fit(X, candidates)
     assert model.weights_ == {"lam": 2.0, "alpha": 0.01, "beta": 0.01, "gamma": 0.5}
     assert model.selection_ == {"tried": []}
-
-
-def test_scores_that_are_no_numbers_lose(partial_problem, monkeypatch):
-    X, candidates, _ = partial_problem
-
-    def broken(_model, points, _X, _candidates, held_out):
-        for place, point in enumerate(points):
-            scores = np.random.default_rng(0).random((len(held_out), 6))
-            yield place, scores if point["gamma"] == 1 else scores + np.nan
-
-    monkeypatch.setattr(selection, "shared_scores", broken)
-    judge = Judge(PMLMA(random_state=0), X, candidates)
-    judge.try_points([(1.0, 0.0, 0.0, 0.1), (1.0, 0.0, 0.0, 1.0)])
-    assert judge.best() == (1.0, 0.0, 0.0, 1.0)
-    assert judge.table()[0]["precision"] == -np.inf
-
-
-def test_points_are_tried_once(partial_problem, monkeypatch):
-    X, candidates, _ = partial_problem
-    judge = Judge(PMLMA(random_state=0), X, candidates)
-    judge.try_points(POINTS[:2])
-    monkeypatch.setattr(selection, "shared_scores", None)
-    judge.try_points(POINTS[:2])
-    assert [tuple(weights_of(point).values()) for point in judge.table()] == POINTS[:2]
 
 
 @pytest.mark.parametrize("wrong", ["best", True, 3, ["auto"], {"gamma": 1.0}])

@@ -1,0 +1,186 @@
+"""Choose the four weights of PML-MA without true labels, and score many weights with shared work.
+
+Training rows are cut into three inner folds. Weights are fitted to two of them and judged on the third, by the average
+precision with which they rank the candidates of held-out rows (:func:`skpml.model_selection.candidate_precision`). Where
+:func:`~skpml.modal_alignment._grid.solve_grid` applies, all points of a round share their work; else each is a fit.
+
+The search goes from coarse to fine, each round around the best point so far: the ridge weight over six decades together
+with the alignment weight, on which the best ridge weight depends; then the low-rank weight with the prototype weight;
+then ridge and alignment weights in half decades.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import ceil, prod
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from skpml._sharing import shared_work
+from skpml.modal_alignment._grid import solve_grid
+from skpml.modal_alignment._solver import WEIGHTS
+from skpml.model_selection import InnerFolds, Parameters, PointScores, fit_points, judge_parameters
+
+if TYPE_CHECKING:
+    from skpml.modal_alignment._estimator import PMLMA
+
+Point = tuple[float, float, float, float]
+
+N_FOLDS = 3
+_START: Point = (1.0, 1e-2, 0.0, 1.0)
+_LAMS, _ALPHAS, _BETAS = (0.1, 1.0, 10.0), (1e-2, 0.1, 1.0), (0.0, 1e-3, 1e-2, 0.1)
+_GAMMAS = tuple(10.0**power for power in range(-3, 4))
+_STEPS = (1.0, 10**0.5, 1 / 10**0.5)
+
+
+def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the weights that rank held-out candidates best, and what was tried, as in ``PMLMA.selection_``."""
+    _check_rows(model, X.shape[0])
+    count = np.count_nonzero(Y, axis=1)
+    if not ((count > 0) & (count < Y.shape[1])).any():
+        warnings.warn(
+            'weights="auto" has nothing to choose by: no row has both a candidate and a non-candidate. '
+            "The given lam, alpha, beta and gamma are used.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return {name: float(getattr(model, name)) for name in WEIGHTS}, {"tried": []}
+    seed = _draw_seed(model.random_state)
+    folds = InnerFolds(X, Y, n_folds=N_FOLDS, random_state=seed)
+    points: list[dict[str, float]] = []
+    inner = clone(model).set_params(weights=None, random_state=seed)
+    judge = judge_parameters(inner, points, folds.X, Y, folds.splits, target=Y, random_state=seed)
+    best = dict(zip(WEIGHTS, _START, strict=True))
+    # All rounds need the graphs and feature maps of the same folds.
+    with shared_work():
+        for plan in _ROUNDS:
+            for weights in plan(*best.values()):
+                point = _neutralize(dict(zip(WEIGHTS, weights, strict=True)), model.without)
+                points += [point] if point not in points else []
+            judge.try_points(range(len(points)))
+            best = points[judge.evidence().best()[0]]
+    evidence = judge.evidence()
+    tried = [
+        {**point, "precision": precision, "fold_precision": folds, "distance": distance}
+        for point, precision, folds, distance in zip(
+            points, evidence.precision, evidence.fold_precision, evidence.distance, strict=True
+        )
+    ]
+    return best, {"tried": tried}
+
+
+def _check_rows(model: PMLMA, n_rows: int) -> None:
+    """Raise if an inner training fold has too few rows for a fit."""
+    inner = n_rows - ceil(n_rows / N_FOLDS)
+    has_neighbors = model.graph is None and "alignment" not in model.without
+    needed = model.n_neighbors + 1 if has_neighbors else 2
+    if inner < needed:
+        hint = " use a smaller n_neighbors, or" if has_neighbors else ""
+        raise ValueError(
+            f'weights="auto" fits on two thirds of the rows and needs at least {needed} there, got {inner} of {n_rows};'
+            f"{hint} give lam, alpha, beta and gamma."
+        )
+
+
+def _gamma_with_alpha(lam: float, alpha: float, beta: float, gamma: float) -> Iterable[Point]:
+    return product([lam], _ALPHAS, [beta], _GAMMAS)
+
+
+def _lam_with_beta(lam: float, alpha: float, beta: float, gamma: float) -> Iterable[Point]:
+    return product(_LAMS, [alpha], _BETAS, [gamma])
+
+
+def _finer(lam: float, alpha: float, beta: float, gamma: float) -> Iterable[Point]:
+    return product([lam], [alpha * step for step in _STEPS], [beta], [gamma * step for step in _STEPS])
+
+
+_ROUNDS = (_gamma_with_alpha, _lam_with_beta, _finer)
+
+
+def _neutralize(point: dict[str, float], without: Iterable[str]) -> dict[str, float]:
+    """Set the weights of terms that the objective lacks to their start: they change nothing."""
+    terms = {"decomposition": 0, "alignment": 1, "prototypes": 2}
+    return point | {WEIGHTS[terms[term]]: _START[terms[term]] for term in without}
+
+
+def _draw_seed(random_state: Any) -> int:
+    """Return a seed for the folds; an integer is one already."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def can_share(model: PMLMA, points: Sequence[Parameters], *, n_labels: int) -> bool:
+    """Whether :func:`share_points` gives what single fits give, with less work."""
+    from skpml.modal_alignment._estimator import PMLMA
+
+    return (
+        # A subclass may fit or score differently.
+        type(model)._fit is PMLMA._fit
+        and type(model)._scores is PMLMA._scores
+        and all(set(point) <= set(WEIGHTS) for point in points)
+        and model.weights is None
+        and model.basis == "identity"
+        and model.prototypes == "mean"
+        and model.subspace_dim in (None, n_labels)
+        and isinstance(model.feature_map, str)
+        and not model.without
+        and model.callback is None
+        # Single fits raise an error for other values. Without a ridge there is no eigenbasis to share.
+        and all(_is_weight(value) for point in points for value in point.values())
+        and all(_is_weight(getattr(model, name)) for name in WEIGHTS)
+        and all(point.get("gamma", model.gamma) > 0 for point in points)
+        # All combinations are solved: they must not be many more than what was asked for.
+        and prod(map(len, _values(model, points).values())) <= 2 * len(points)
+    )
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
+
+
+def _values(model: PMLMA, points: Sequence[Parameters]) -> dict[str, list[float]]:
+    """List the distinct values of each weight."""
+    return {
+        name: list(dict.fromkeys(float(point.get(name, getattr(model, name))) for point in points))
+        for name in WEIGHTS
+    }
+
+
+def share_points(
+    model: PMLMA, points: Sequence[Parameters], X: Any, Y: NDArray[Any], held_out: Any
+) -> PointScores:
+    """Score held-out rows at every point, with shared work where :func:`can_share` allows it."""
+    if not can_share(model, points, n_labels=Y.shape[1]):
+        yield from fit_points(model, points, X, Y, held_out)
+        return
+    values = _values(model, points)
+    # One iteration of one point fits the scaling and the feature map, and validates the input.
+    first = clone(model).set_params(**{**points[0], "alpha": max(values["alpha"]), "max_iter": 1})
+    first.fit(X, Y)
+    scaled = first.scaler_.transform(first._validate_features(X, reset=False))
+    mapped = first.feature_map_.transform(scaled).astype(np.float64, copy=False)
+    if mapped.shape[1] < Y.shape[1]:
+        # The common space has fewer dimensions than there are labels.
+        yield from fit_points(model, points, X, Y, held_out)
+        return
+    new = first.feature_map_.transform(
+        first.scaler_.transform(first._validate_features(held_out, reset=False))
+    )
+    places: dict[tuple[float, ...], list[int]] = {}
+    for place, point in enumerate(points):
+        key = tuple(float(point.get(name, getattr(model, name))) for name in WEIGHTS)
+        places.setdefault(key, []).append(place)
+    similarity = first._similarity(scaled)
+    limits = {"max_iter": model.max_iter, "tol": model.tol}
+    for found in solve_grid(mapped, Y.astype(np.float64), similarity, **values, **limits):
+        scores = new @ found.coef
+        for place in places.get(tuple(getattr(found.weights, name) for name in WEIGHTS), ()):
+            yield place, scores
