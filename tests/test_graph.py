@@ -125,7 +125,7 @@ class TestPrecomputed:
             (
                 scipy.sparse.csr_array([[0, 1.0, 0], [1, 0, 0], [0, 0.5, 0]]),
                 ValueError,
-                r"entries \((1, 2|2, 1)\) and \((1, 2|2, 1)\) differ",
+                r"cells \((1, 2|2, 1)\) and \((1, 2|2, 1)\) differ",
             ),
         ],
     )

@@ -1,9 +1,9 @@
-"""Orders that do not depend on where things stand, for methods that draw at random or must break ties.
+"""Orders by content instead of position, for methods that draw at random or must break ties.
 
 A random start drawn by position makes the result depend on the order of rows, features or labels. Drawn in the order of
-content, it moves along with them: the same data in another order give the same model. Each order below is by numbers that
-no permutation changes: sums along a row, sums that weigh its entries by those along the columns, and so on. Things that
-agree in all of them, as a rule exact duplicates, keep their given order.
+content, it moves with them: the same data in another order give the same model. Each order below sorts by numbers that
+no permutation changes, such as sums along a row, or sums of its values weighted by the sums of their columns. Rows that
+agree in all of them, usually exact duplicates, keep their given order.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _SHIFT = 0.2345678 * 10.0**-_DIGITS
 
 
 def row_order(X: NDArray[Any]) -> Order:
-    """Indices of the rows of X, in an order that permuting rows or columns does not change."""
+    """Sort the indices of the rows of X in an order that does not depend on the order of rows or columns."""
     return _sorted(_row_keys(X))
 
 
 def feature_order(X: NDArray[Any]) -> Order:
-    """Indices of the columns of X, in an order that permuting rows or columns does not change."""
+    """Sort the indices of the columns of X in an order that does not depend on the order of rows or columns."""
     return _sorted(_row_keys(X.T))
 
 
 def label_order(X: NDArray[Any], Y: NDArray[Any]) -> Order:
-    """Indices of the columns of Y, in an order that permuting rows of both, columns of X or labels does not change."""
+    """Sort the indices of the labels in an order that does not depend on the order of rows, features or labels."""
     Y = Y.astype(np.float64, copy=False)
     described = np.column_stack([np.ones(len(Y)), Y.mean(axis=1), _row_keys(X)])
     return _sorted(Y.T @ described / len(Y))
 
 
 def _row_keys(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers between −1 and 1 for each row that no permutation of rows or columns changes.
+    """Compute numbers between −1 and 1 for each row that no permutation of rows or columns changes.
 
-    Sums of powers alone would not tell rows of words apart that have equally many: so entries also count by the sums of
-    their columns, and by those of the rows that share them. All are relative to the sums of absolute values, which do not
-    vanish where the data are centred.
+    Sums of powers alone are equal for texts with equally many words, so values are also weighted by the sums of their
+    columns, and by those of the rows that share them. All are divided by sums of absolute values, which do not vanish
+    if the data are centered.
     """
     X = X.astype(np.float64, copy=False)
     sizes = np.abs(X)
@@ -57,6 +57,6 @@ def _row_keys(X: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _sorted(keys: NDArray[np.float64]) -> Order:
-    # The order of summation moves the last digits; they must not decide. The shift keeps simple fractions, which the
-    # keys of simple tables are, off the places where rounding turns.
+    # The order of summation changes the last digits, so they are rounded off. The shift keeps simple fractions, which
+    # simple tables have as keys, away from the points where rounding changes.
     return np.lexsort(np.round(keys + _SHIFT, _DIGITS).T[::-1])

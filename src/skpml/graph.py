@@ -1,4 +1,4 @@
-"""Neighbour similarity: the sparse graph that local alignment smooths over."""
+"""Sparse graphs between near rows: similarities and reconstruction weights."""
 
 from __future__ import annotations
 
@@ -20,47 +20,46 @@ __all__ = ["check_similarity", "neighbor_similarity", "reconstruction_weights"]
 
 
 Search = Literal["auto", "exact", "cells"]
+Scale = Literal["last", "first"]
 
-# Above this many rows the exact search, whose cost grows with the square of the rows, gives way to the search in cells.
+# Above this many rows "auto" searches in cells, because the cost of the exact search grows with the square of the rows.
 EXACT_SEARCH_ROWS = 10_000
 _ROWS_PER_CELL = 256
 _CELLS_SEARCHED = 16
-# A row has at most this many pairs, divided by the number of rows, through ties.
+# Ties give a row at most this many pairs divided by the number of rows.
 _TIED_PAIRS = 5_000_000
-
-
-Scale = Literal["last", "first"]
 
 
 def neighbor_similarity(
     X: Any, *, n_neighbors: int = 5, search: Search = "auto", scale: Scale = "last"
 ) -> scipy.sparse.csr_array:
-    """Symmetric similarity of near neighbours, ``s_ij = exp(−‖x_i − x_j‖² / σ²)``.
+    """Compute the symmetric similarity of near neighbors, ``exp(−‖x_i − x_j‖² / σ²)``.
 
-    An entry is present where j is among the ``n_neighbors`` nearest rows of i, or i among those of j; there are no
-    self loops. σ is the mean distance of a row to its last neighbour. Where σ = 0 (every row has enough exact
-    duplicates) each present entry is 1.
+    The cell (i, j) is present if j is among the ``n_neighbors`` nearest rows of i, or i among those of j; there are no
+    self loops. σ is the mean distance of a row to its last neighbor. If σ = 0 (every row has enough exact duplicates),
+    each present cell is 1.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Dense features on comparable scales.
     n_neighbors : int, default=5
+        Number of neighbors of a row, fewer than the number of rows.
     search : {"auto", "exact", "cells"}, default="auto"
         "exact" compares all pairs of rows. "cells" assigns each row to the nearest of n/256 pivot rows and searches
-        only the 16 cells around its own: a few neighbours may be missed, and the cost no longer grows with the
-        square of the rows. "auto" is exact up to 10,000 rows.
+        only the 16 cells around its own: a few neighbors may be missed, but the cost no longer grows with the square
+        of the rows. "auto" is exact up to 10,000 rows.
     scale : {"last", "first"}, default="last"
-        "first" is the weight that PML-PLR's authors use: ``exp(−‖x_i − x_j‖² / (2 s²))`` where s is the mean *squared*
-        distance of a row to its nearest other row (rows with duplicates left out), and the two directions of a pair are
-        averaged, so that one-sided neighbours get half the weight.
+        "first" is the weight of the authors of PML-PLR: ``exp(−‖x_i − x_j‖² / (2 s²))``, where s is the mean *squared*
+        distance of a row to its nearest other row (without rows that have duplicates), and the two directions of a
+        pair are averaged, so that one-sided neighbors get half the weight.
 
     Returns
     -------
     csr_array of shape (n, n)
-        In the dtype of X. Rows that tie for the last place are all neighbours, so that the graph does not depend on
-        the order of rows (only past 5,000,000 / n tied neighbours of a row are they cut off). The search in cells
-        takes the ties it meets first, and its pivots depend on the order.
+        Similarities in the dtype of X. Rows that tie for the last place are all neighbors, so the graph does not
+        depend on the order of rows (a row keeps at most 5,000,000 / n tied neighbors). The search in cells keeps the
+        ties it finds first, and its pivots depend on the order.
     """
     X = check_array(X, dtype=[np.float64, np.float32])
     n = X.shape[0]
@@ -87,7 +86,7 @@ def _neighbor_similarity(
     X: NDArray[Any], n_neighbors: int, search: Search, scale: Scale
 ) -> scipy.sparse.csr_array:
     n = X.shape[0]
-    # Distances stay, and the products they are computed from lose fewer digits.
+    # Centering keeps the distances, and the products they are computed from lose fewer digits.
     X = X - X.mean(axis=0)
     exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
     pairs = _nearest(X, n_neighbors) if exact else _nearest_in_cells(X, n_neighbors)
@@ -95,28 +94,30 @@ def _neighbor_similarity(
     with np.errstate(under="ignore"):
         similarity = np.exp(-pairs.squared / width) if width > 0 else np.ones_like(pairs.squared)
     directed = scipy.sparse.csr_array(
-        (similarity.astype(X.dtype, copy=False), (pairs.row, pairs.neighbour)), shape=(n, n)
+        (similarity.astype(X.dtype, copy=False), (pairs.row, pairs.neighbor)), shape=(n, n)
     )
     both = directed.maximum(directed.T) if scale == "last" else (directed + directed.T) / 2
     return scipy.sparse.csr_array(both)
 
 
 def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr_array:
-    """Each row as a non-negative combination of its neighbours: ``min ‖x_i − Σ_j w_ij x_j‖²`` over ``w_ij ≥ 0``.
+    """Express each row as a non-negative combination of its neighbors.
 
-    j runs over the ``n_neighbors`` nearest other rows of i (all others, where there are fewer). Rows that tie for the
-    last place are taken in the order of their content. Rows are then divided by their sum; a row that no neighbour helps
-    to reconstruct is zero.
+    Minimizes ``‖x_i − Σ_j w_ij x_j‖²`` over ``w_ij ≥ 0``, where j runs over the nearest other rows of i. Rows that tie
+    for the last place are taken in the order of their content. Each row of weights is then divided by its sum; it is
+    zero if no neighbor helps to reconstruct the row.
 
     Parameters
     ----------
     X : array of shape (n, d)
+        Dense features of at least two rows.
     n_neighbors : int, default=10
+        Number of neighbors of a row; all other rows if there are fewer.
 
     Returns
     -------
     csr_array of shape (n, n)
-        With an empty diagonal, in the dtype of X.
+        Weights in the dtype of X, with an empty diagonal.
     """
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
     return once("reconstruction_weights", X, (n_neighbors,), lambda: _reconstruction_weights(X, n_neighbors))
@@ -137,29 +138,29 @@ def _reconstruction_weights(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.c
 
 
 def _nearest_by_content(X: NDArray[Any], n_neighbors: int) -> NDArray[np.intp]:
-    """Exactly ``n_neighbors`` near other rows of each, ties and the order of the columns decided by content."""
-    centred = X - X.mean(axis=0)
-    pairs = _nearest(centred, n_neighbors)
+    """Find exactly ``n_neighbors`` near rows of each row; content decides ties and the order of the columns."""
+    centered = X - X.mean(axis=0)
+    pairs = _nearest(centered, n_neighbors)
     rank = np.empty(X.shape[0], np.intp)
     rank[row_order(X)] = np.arange(X.shape[0])
-    tied = pairs.squared > pairs.last[pairs.row] - _rounding(centred)
-    order = np.lexsort((rank[pairs.neighbour], tied, pairs.row))
+    tied = pairs.squared > pairs.last[pairs.row] - _rounding(centered)
+    order = np.lexsort((rank[pairs.neighbor], tied, pairs.row))
     first = np.concatenate([[0], np.cumsum(np.bincount(pairs.row, minlength=X.shape[0]))[:-1]])
-    return pairs.neighbour[order][first[:, None] + np.arange(n_neighbors)]
+    return pairs.neighbor[order][first[:, None] + np.arange(n_neighbors)]
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Rows and their neighbours, the squared distance of each pair, and that of each row to its last neighbour."""
+    """Rows and their neighbors, the squared distance of each pair, and that of each row to its last neighbor."""
 
     row: NDArray[np.intp]
-    neighbour: NDArray[np.intp]
+    neighbor: NDArray[np.intp]
     squared: NDArray[np.float64]
     last: NDArray[np.float64]
 
 
 def _mean_nearest(pairs: _Pairs) -> float:
-    """Mean squared distance of a row to its nearest other row, over the rows without a duplicate."""
+    """Compute the mean squared distance of a row to its nearest other row, over rows without a duplicate."""
     nearest = np.full(len(pairs.last), np.inf)
     np.minimum.at(nearest, pairs.row, pairs.squared)
     positive = nearest[nearest > 0]
@@ -167,23 +168,23 @@ def _mean_nearest(pairs: _Pairs) -> float:
 
 
 def _rounding(X: NDArray[Any]) -> float:
-    """What the rounding of a squared distance stays below, as the searches compute it: by products of rows."""
+    """Bound the rounding error of a squared distance that is computed from products of rows."""
     return 1e-12 * float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
 
 
 def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
-    """The nearest other rows of each row, with all that tie for the last place.
+    """Find the nearest other rows of each row, with all that tie for the last place.
 
-    A row may have more than ``n_neighbors`` neighbours where distances tie, as in counts and duplicates: j is among the
-    nearest of i if fewer than ``n_neighbors`` rows are strictly nearer. Taking some of the tied rows only would make the
-    graph depend on the order of rows. Ties are cut off only where all of them would make millions of pairs.
+    If distances tie, as with counts and duplicates, a row may have more than ``n_neighbors`` neighbors: j is among the
+    nearest of i if fewer than ``n_neighbors`` rows are strictly nearer. Keeping only some of the tied rows would make the
+    graph depend on the order of rows. Ties are cut off only if all of them would make millions of pairs.
     """
     n = X.shape[0]
-    # Trees win only in very few dimensions: measured at 10,000 rows, brute force is faster from about six on.
+    # Trees are faster only in very few dimensions: at 10,000 rows, brute force wins from about six dimensions on.
     search = NearestNeighbors(algorithm="brute" if X.shape[1] > 5 else "auto").fit(X)
     limit = min(n - 1, max(20 * n_neighbors, _TIED_PAIRS // n))
     rounding = _rounding(X)
-    # More than are needed: it costs next to nothing, and seldom leaves a row whose ties go on past the last one found.
+    # More than needed: the extra cost is small, and ties rarely continue past the last row found.
     pending, count = np.arange(n), min(6 * n_neighbors + 2, limit)
     parts, last = [], np.empty(n)
     while len(pending):
@@ -195,14 +196,14 @@ def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
         last[pending] = squared[:, n_neighbors - 1]
         parts.append((np.broadcast_to(pending[:, None], near.shape)[taken], near[taken], squared[taken]))
         pending, count = pending[open_ended], min(4 * count, limit)
-    row, neighbour, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _Pairs(row, neighbour, squared, last)
+    row, neighbor, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Pairs(row, neighbor, squared, last)
 
 
 def _others(
     search: Any, X: NDArray[Any], rows: NDArray[np.intp], count: int
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Squared distances and indices of the nearest ``count`` rows other than each row itself."""
+    """Find the nearest ``count`` other rows of each row: squared distances and indices."""
     if len(rows) == X.shape[0]:
         distances, index = search.kneighbors(n_neighbors=count)
         return distances**2, index
@@ -212,14 +213,14 @@ def _others(
 
 
 def _without_self(index: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Mask of all but each row itself, or but the last one found where duplicates pushed the row off the list."""
+    """Mask each row itself, or the last one found if duplicates displaced the row from the list."""
     others = index != rows[:, None]
     others[others.all(axis=1), -1] = False
     return others
 
 
 def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
-    """Near other rows of each row, searched for in the cells around its own."""
+    """Search for near rows of each row in the cells around its own."""
     n = X.shape[0]
     pivots = X[np.random.RandomState(0).choice(n, size=-(-n // _ROWS_PER_CELL), replace=False)]
     cell = pairwise_distances_argmin(X, pivots)
@@ -227,7 +228,7 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
         np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(pivots)))[:-1]
     )
     sizes = np.array([len(rows) for rows in members])
-    neighbours, squared = np.empty((n, n_neighbors), np.intp), np.empty((n, n_neighbors))
+    neighbors, squared = np.empty((n, n_neighbors), np.intp), np.empty((n, n_neighbors))
     for own, rows in enumerate(members):
         if not len(rows):
             continue
@@ -237,15 +238,28 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
         found = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X[pool])
         near, index = found.kneighbors(X[rows])
         others = _without_self(pool[index], rows)
-        neighbours[rows] = pool[index][others].reshape(len(rows), n_neighbors)
+        neighbors[rows] = pool[index][others].reshape(len(rows), n_neighbors)
         squared[rows] = near[others].reshape(len(rows), n_neighbors) ** 2
     squared[squared <= _rounding(X)] = 0
     row = np.repeat(np.arange(n), n_neighbors)
-    return _Pairs(row, neighbours.ravel(), squared.ravel(), squared.max(axis=1))
+    return _Pairs(row, neighbors.ravel(), squared.ravel(), squared.max(axis=1))
 
 
 def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
-    """Validate a precomputed similarity: sparse, n×n, finite, non-negative, symmetric."""
+    """Validate a precomputed similarity: sparse, n×n, finite, non-negative, symmetric.
+
+    Parameters
+    ----------
+    graph : scipy sparse matrix
+        Similarities between the rows.
+    n_rows : int
+        Number of rows of X.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_rows)
+        The same similarities as floating-point numbers.
+    """
     if not scipy.sparse.issparse(graph):
         raise TypeError(f"graph must be a scipy sparse matrix or None, got {type(graph).__name__}.")
     similarity = scipy.sparse.csr_array(graph, dtype=np.result_type(graph.dtype, np.float32))
@@ -262,7 +276,7 @@ def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
         worst = int(asymmetry.data.argmax())
         row, column = int(asymmetry.row[worst]), int(asymmetry.col[worst])
         raise ValueError(
-            f"graph is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ; "
+            f"graph is not symmetric: cells ({row}, {column}) and ({column}, {row}) differ; "
             f"use graph.maximum(graph.T)."
         )
     return similarity

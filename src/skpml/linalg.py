@@ -1,7 +1,12 @@
-"""Small dense linear algebra for the solvers, written against the array namespace of its inputs.
+"""Dense linear algebra for the solvers, written against the array namespace of its inputs.
 
-This is the only module that knows which array library is underneath. Everything runs on any namespace of the
-array API standard; NumPy and PyTorch get their own Cholesky and sparse products, because the standard has neither.
+Everything runs on any namespace of the array API standard; NumPy and PyTorch get their own Cholesky factorization and
+sparse products, because the standard has neither. No other module depends on the array library in use.
+
+:class:`Spectrum` holds features in the eigenbasis of their Gram matrix. There a ridge regression costs one division for
+every weight γ, and so do the scores of each row by the regression fitted to all other rows,
+
+    s_loo = (s − hY)/(1 − h)        h_i = Σ_k Z_ik²/(e_k + γ) + 1/n.
 """
 
 from __future__ import annotations
@@ -22,48 +27,43 @@ from threadpoolctl import ThreadpoolController
 __all__ = [
     "GramSpectrum",
     "nuclear_norm",
-    "one_blas",
     "polar_factor",
     "project_to_simplex",
     "ridge_factor",
     "singular_value_threshold",
     "soft_threshold",
-    "sparse_operator",
-    "squared_row_norms",
     "symmetric_sylvester",
-    "tall_product",
-    "to_numpy",
 ]
 
-# Whatever the namespace calls its array; no shared static type exists.
+# Namespaces share no static type.
 Array = Any
 
 _ROWS_PER_BLOCK = 2048
-# Directions with less than this share of the largest eigenvalue are rounding.
+# Directions with a smaller share of the largest eigenvalue are rounding errors.
 _SMALLEST_SHARE = 1e-10
 
 
 @contextmanager
 def one_blas(like: Array) -> Iterator[None]:
-    """Keep two BLAS libraries from fighting over the cores while a solver runs on NumPy arrays.
+    """Keep two BLAS libraries from competing for the cores while a solver runs on NumPy arrays.
 
-    NumPy and SciPy from PyPI each bring a BLAS with threads of its own, and the threads of one go on spinning for a
-    while after a call. Switching between the two in a loop costs a third of the time of a fit. The large products go
-    through SciPy's (:func:`tall_product`, :func:`ridge_factor`); for the small ones left to NumPy's, one thread is
-    enough. Nothing changes where both share a library, or on other array namespaces.
+    NumPy and SciPy from PyPI each bring a BLAS with its own threads, which keep spinning for a while after a call.
+    Switching between the two in a loop costs a third of the time of a fit. Large products use SciPy's BLAS
+    (:func:`tall_product`, :func:`ridge_factor`); for the small ones that NumPy's BLAS computes, one thread is enough.
+    Nothing changes if both share a library, or on other array namespaces.
     """
     blas = _blas_of_numpy_alone() if is_numpy_namespace(array_namespace(like)) else None
     if blas is None:
         yield
         return
-    # threadpoolctl keeps threads that limit the same library at the same time out of each other's way.
+    # threadpoolctl handles threads that limit the same library at the same time.
     with blas.limit(limits=1):
         yield
 
 
 @cache
 def _blas_of_numpy_alone() -> Any:
-    """The controller of NumPy's own BLAS where another one is loaded beside it, else None."""
+    """Return the controller of NumPy's own BLAS if another BLAS is loaded too, else None."""
     loaded = ThreadpoolController().select(user_api="blas")
     home = Path(np.__file__).parent
     folders = (home.with_name("numpy.libs"), home / ".dylibs")
@@ -72,23 +72,29 @@ def _blas_of_numpy_alone() -> Any:
 
 
 def _singular_values_and_vectors(Z: Array) -> tuple[Array, Array]:
-    """Right singular pairs of a tall matrix from its Gram matrix: ZᵀZ = E diag(s²) Eᵀ."""
+    """Compute right singular pairs of a tall matrix from its Gram matrix: ZᵀZ = E diag(s²) Eᵀ."""
     xp = array_namespace(Z)
     squares, vectors = xp.linalg.eigh(Z.T @ Z)
     return xp.sqrt(xp.clip(squares, min=0.0)), vectors
 
 
 def singular_value_threshold(Z: Array, tau: float) -> Array:
-    """Proximal map of the nuclear norm: ``argmin_R ½‖R − Z‖² + τ‖R‖*``.
+    """Apply the proximal map of the nuclear norm, ``argmin_R ½‖R − Z‖² + τ‖R‖*``.
 
     With ``ZᵀZ = E diag(s²) Eᵀ`` the result is ``Z E diag(max(1 − τ/s, 0)) Eᵀ``: the cost is one Gram product and the
-    eigendecomposition of its smaller side, never a singular value decomposition of Z.
+    eigendecomposition of the smaller Gram matrix, not a singular value decomposition of Z.
 
     Parameters
     ----------
     Z : array of shape (n, c)
+        Matrix to shrink.
     tau : float
         Threshold, at least 0. Zero returns ``Z`` itself.
+
+    Returns
+    -------
+    array of shape (n, c)
+        The minimizer R.
     """
     if tau == 0:
         return Z
@@ -102,13 +108,37 @@ def singular_value_threshold(Z: Array, tau: float) -> Array:
 
 
 def soft_threshold(Z: Array, tau: float) -> Array:
-    """Proximal map of the sum of absolute values: ``sign(z) max(|z| − τ, 0)`` for every entry."""
+    """Apply the proximal map of the sum of absolute values, ``sign(z) max(|z| − τ, 0)``.
+
+    Parameters
+    ----------
+    Z : array
+        Values to shrink.
+    tau : float
+        Threshold, at least 0.
+
+    Returns
+    -------
+    array
+        Shrunk values, in the shape of Z.
+    """
     xp = array_namespace(Z)
     return xp.sign(Z) * xp.clip(xp.abs(Z) - tau, min=0.0)
 
 
 def project_to_simplex(Z: Array) -> Array:
-    """Nearest point to each row of Z among non-negative rows that sum to 1, by sorting."""
+    """Project each row onto the simplex of non-negative rows that sum to 1, by sorting.
+
+    Parameters
+    ----------
+    Z : array of shape (n, c)
+        Rows to project.
+
+    Returns
+    -------
+    array of shape (n, c)
+        The nearest point of the simplex for each row.
+    """
     xp = array_namespace(Z)
     falling = xp.sort(Z, axis=1, descending=True)
     count = xp.arange(1, Z.shape[1] + 1, dtype=Z.dtype)
@@ -119,14 +149,36 @@ def project_to_simplex(Z: Array) -> Array:
 
 
 def nuclear_norm(R: Array) -> float:
-    """Sum of the singular values of R, from the eigenvalues of its smaller Gram matrix."""
+    """Sum the singular values of a matrix, from the eigenvalues of its smaller Gram matrix.
+
+    Parameters
+    ----------
+    R : array of shape (n, c)
+        The matrix.
+
+    Returns
+    -------
+    float
+        The nuclear norm.
+    """
     xp = array_namespace(R)
     tall = R if R.shape[0] >= R.shape[1] else R.T
     return float(xp.sum(xp.sqrt(xp.clip(xp.linalg.eigvalsh(tall.T @ tall), min=0.0))))
 
 
 def polar_factor(M: Array) -> Array:
-    """Nearest matrix with orthonormal columns: ``U Vᵀ`` from the thin SVD ``M = U Σ Vᵀ`` (M tall or square)."""
+    """Compute the nearest matrix with orthonormal columns.
+
+    Parameters
+    ----------
+    M : array of shape (n, c)
+        Matrix with at least as many rows as columns.
+
+    Returns
+    -------
+    array of shape (n, c)
+        ``U Vᵀ`` from the thin singular value decomposition ``M = U Σ Vᵀ``.
+    """
     xp = array_namespace(M)
     left, _, right = xp.linalg.svd(M, full_matrices=False)
     return left @ right
@@ -136,8 +188,20 @@ def symmetric_sylvester(A: Array, B: Array, C: Array) -> Array:
     """Solve ``A P + P B = C`` for symmetric positive semi-definite A and B.
 
     Two eigendecompositions and one division: with ``A = U diag(a) Uᵀ`` and ``B = V diag(b) Vᵀ``,
-    ``P = U [(Uᵀ C V) / (a_i + b_j)] Vᵀ``. Where ``a_i + b_j`` vanishes the entry is set to zero, which gives the
+    ``P = U [(Uᵀ C V) / (a_i + b_j)] Vᵀ``. If ``a_i + b_j`` vanishes, its quotient is set to zero, which gives the
     least-norm solution of the least-squares problem.
+
+    Parameters
+    ----------
+    A, B : array of shape (n, n) and (c, c)
+        Symmetric positive semi-definite matrices.
+    C : array of shape (n, c)
+        Right-hand side.
+
+    Returns
+    -------
+    array of shape (n, c)
+        The solution P.
     """
     xp = array_namespace(A, B, C)
     a, U = xp.linalg.eigh(A)
@@ -150,18 +214,24 @@ def symmetric_sylvester(A: Array, B: Array, C: Array) -> Array:
 
 
 def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
-    """Form and factor ``Xᵀ diag(w) X + ridge·I`` once; the returned function solves for right-hand sides.
+    """Factor ``Xᵀ diag(w) X + ridge·I`` once, to solve for many right-hand sides.
 
-    Cholesky where it exists, else the eigendecomposition. Without a ridge, a matrix that is singular to working
-    precision gets the least-norm solution; with one, no direction is left out, in single precision either.
+    Uses Cholesky if possible, else the eigendecomposition. Without a ridge, a matrix that is singular to working
+    precision gets the least-norm solution; with a ridge, no direction is dropped, not even in single precision.
 
     Parameters
     ----------
     X : array of shape (n, d)
-    weights : array of shape (n,) or None
+        Features.
+    weights : array of shape (n,) or None, default=None
         Non-negative row weights; None is 1 for every row.
-    ridge : float
+    ridge : float, default=0.0
         At least 0.
+
+    Returns
+    -------
+    callable
+        Takes a right-hand side of shape (d, c) and returns the solution.
     """
     xp = array_namespace(X)
     if is_numpy_namespace(xp):
@@ -185,14 +255,15 @@ def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) 
 
 
 class GramSpectrum:
-    """``XᵀX`` decomposed once, for solvers whose ridge changes from step to step.
+    """Decompose ``XᵀX`` once, for solvers whose ridge changes from step to step.
 
-    Keeps the min(n, d) eigenpairs that can differ from zero. With more features than rows, the rest of the space is where
-    X gives nothing, and a system there is division by the ridge.
+    Keeps the min(n, d) eigenpairs that can differ from zero. With more features than rows, X vanishes on the rest of the
+    space, where solving a system is division by the ridge.
 
     Parameters
     ----------
     X : array of shape (n, d)
+        Features.
     """
 
     def __init__(self, X: Array) -> None:
@@ -206,19 +277,43 @@ class GramSpectrum:
             self._squares = xp.clip(squares, min=0.0)
 
     def solve(self, M: Array, ridge: float) -> Array:
-        """``(XᵀX + ridge·I)⁻¹ M`` for a positive ridge."""
+        """Solve ``(XᵀX + ridge·I) S = M``.
+
+        Parameters
+        ----------
+        M : array of shape (d, c)
+            Right-hand side.
+        ridge : float
+            Above 0.
+
+        Returns
+        -------
+        array of shape (d, c)
+            The solution S.
+        """
         rotated = self._vectors.T @ M
         solved = self._vectors @ (rotated / (self._squares + ridge)[:, None])
         return solved + (M - self._vectors @ rotated) / ridge if self._has_null_space else solved
 
     def squared_norm(self, M: Array) -> float:
-        """``‖XM‖²``, without touching the rows of X."""
+        """Compute ``‖XM‖²`` without the rows of X.
+
+        Parameters
+        ----------
+        M : array of shape (d, c)
+            The matrix.
+
+        Returns
+        -------
+        float
+            The squared Frobenius norm.
+        """
         xp = array_namespace(M)
         return float(xp.sum(self._squares[:, None] * (self._vectors.T @ M) ** 2))
 
 
 def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
-    """``X M`` or ``Xᵀ M`` for a tall X and a thin M, by the BLAS of :func:`ridge_factor` (see :func:`one_blas`)."""
+    """Compute ``X M`` or ``Xᵀ M`` for tall X and thin M by the BLAS of :func:`ridge_factor` (see :func:`one_blas`)."""
     if not is_numpy_namespace(array_namespace(X, M)):
         return (X.T if transpose else X) @ M
     gemm = scipy.linalg.get_blas_funcs("gemm", (X, M))
@@ -228,19 +323,19 @@ def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
 
 
 def to_numpy(M: Array) -> Array:
-    """The same numbers as a NumPy array, from whatever device."""
+    """Convert an array of any namespace and device to NumPy."""
     return M.cpu().numpy() if is_torch_namespace(array_namespace(M)) else np.asarray(M)
 
 
 def squared_row_norms(X: Array) -> Array:
-    """``‖x_i‖²`` for every row, without an array of the size of X."""
+    """Compute ``‖x_i‖²`` for every row, without an array of the size of X."""
     xp = array_namespace(X)
-    # The standard's vecdot runs along rows; einsum is four times as fast where columns are contiguous.
+    # The standard's vecdot runs along rows; einsum is four times faster if columns are contiguous.
     return np.einsum("ij,ij->i", X, X) if is_numpy_namespace(xp) else xp.vecdot(X, X)
 
 
 def _row_blocks(X: Array, weights: Array | None) -> Iterator[Array]:
-    """Rows of ``diag(w)^½ X`` in blocks, so that no weighted copy of the whole of X is made."""
+    """Yield ``diag(w)^½ X`` in blocks of rows, to avoid a weighted copy of X."""
     if weights is None:
         yield X
         return
@@ -252,7 +347,7 @@ def _row_blocks(X: Array, weights: Array | None) -> Iterator[Array]:
 
 
 def _gram(X: Array, weights: Array | None) -> Array:
-    """``Xᵀ diag(w) X``."""
+    """Compute ``Xᵀ diag(w) X``."""
     total = None
     for block in _row_blocks(X, weights):
         part = block.T @ block
@@ -261,7 +356,7 @@ def _gram(X: Array, weights: Array | None) -> Array:
 
 
 def _numpy_gram(X: Array, weights: Array | None) -> Array:
-    """The lower triangle of ``Xᵀ diag(w) X``, by the BLAS that factors it (see :func:`one_blas`)."""
+    """Compute the lower triangle of ``Xᵀ diag(w) X`` by the BLAS that factors it (see :func:`one_blas`)."""
     syrk = scipy.linalg.get_blas_funcs("syrk", (X,))
     gram = None
     for block in _row_blocks(X, weights):
@@ -275,7 +370,7 @@ def _numpy_gram(X: Array, weights: Array | None) -> Array:
 
 
 def _well_conditioned(diagonal: Array, xp: Any) -> bool:
-    """Whether a Cholesky factor is far enough from singular: its squared diagonal bounds the condition below."""
+    """Whether a Cholesky factor is far from singular; its squared diagonal bounds the condition from below."""
     smallest, largest = float(xp.min(diagonal)), float(xp.max(diagonal))
     return smallest**2 > xp.finfo(diagonal.dtype).eps * diagonal.shape[0] * largest**2
 
@@ -283,7 +378,7 @@ def _well_conditioned(diagonal: Array, xp: Any) -> bool:
 def _spectral_solver(A: Array, ridge: float) -> Callable[[Array], Array]:
     xp = array_namespace(A)
     values, vectors = xp.linalg.eigh(A)
-    # A Gram matrix has no negative eigenvalues but for rounding; what the ridge lifts above zero is kept.
+    # Negative eigenvalues of a Gram matrix are rounding errors; the ridge lifts them above zero.
     tiny = 0.0 if ridge > 0 else xp.finfo(values.dtype).eps * A.shape[0] * float(xp.max(xp.abs(values)))
     values = xp.clip(values, min=0.0) + ridge
     regular = values > tiny
@@ -292,7 +387,7 @@ def _spectral_solver(A: Array, ridge: float) -> Callable[[Array], Array]:
 
 
 def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
-    """The product ``M ↦ S M`` of a scipy sparse matrix with dense matrices of the namespace and device of ``like``."""
+    """Return ``M ↦ S M`` for a scipy sparse S and dense M of the namespace and device of ``like``."""
     xp = array_namespace(like)
     if is_numpy_namespace(xp):
         matrix = scipy.sparse.csr_array(S, dtype=like.dtype)
@@ -313,27 +408,17 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
             check_invariants=True,
         )
         return lambda M: tensor @ M
-    # No sparse arrays in the standard: a round trip through the host for the thin matrix M, correct everywhere.
+    # The standard has no sparse arrays: copy the thin matrix M to the host and back.
     matrix = scipy.sparse.csr_array(S)
     return lambda M: xp.asarray(matrix @ np.asarray(M), dtype=M.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """Centred features Z (n×r) with ``ZᵀZ = diag(e)``, scaled so that a row has length 1 in the mean square.
+    """Centered features Z (n×r) with ``ZᵀZ = diag(e)``, scaled so that rows have mean squared length 1.
 
-    The scale makes the weight γ of coefficients mean the same for any number of anchors and any kernel width.
-
-    Attributes
-    ----------
-    rows : (n, r)
-        Z.
-    values : (r,)
-        e, in descending order; they add up to n.
-    mean : (d,)
-        Of the features; subtracted first.
-    directions : (d, r)
-        ``Z = (X − mean) @ directions``.
+    The scale gives the weight γ of coefficients the same meaning for any number of anchors and any kernel width.
+    ``rows`` is ``Z = (X − mean) @ directions``; ``values`` is e, in descending order and with sum n.
     """
 
     rows: Array
@@ -342,33 +427,33 @@ class Spectrum:
     directions: Array
 
     def astype(self, dtype: Any) -> Spectrum:
-        """The same in another precision."""
+        """Convert to another precision."""
         xp = array_namespace(self.rows)
         return Spectrum(**{name: xp.astype(value, dtype) for name, value in vars(self).items()})
 
     def project(self, X: Array) -> Array:
-        """Other rows in the same basis."""
+        """Map other rows to the same basis."""
         return (X - self.mean) @ self.directions
 
 
 def spectrum_of(X: Array) -> Spectrum:
-    """The eigenbasis of mapped features (n×d)."""
+    """Compute the eigenbasis of mapped features (n×d)."""
     xp = array_namespace(X)
     mean = xp.mean(X, axis=0)
-    centred = X - mean
-    values, directions = xp.linalg.eigh(centred.T @ centred)
+    centered = X - mean
+    values, directions = xp.linalg.eigh(centered.T @ centered)
     values, directions = xp.flip(values, axis=0), xp.flip(directions, axis=1)
     kept = int(xp.sum(xp.astype(values > _SMALLEST_SHARE * values[0], xp.int64)))
     values = values[:kept]
     squared_scale = X.shape[0] / float(xp.sum(values)) if kept else 1.0
     directions = directions[:, :kept] * squared_scale**0.5
     return Spectrum(
-        rows=centred @ directions, values=values * squared_scale, mean=mean, directions=directions
+        rows=centered @ directions, values=values * squared_scale, mean=mean, directions=directions
     )
 
 
 def leverages(spectrum: Spectrum, gamma: Array) -> Array:
-    """h: how much of its own score a row makes up, (n, s)."""
+    """Compute h (n, s): the weight of a row's own target in its score."""
     share = 1 / (spectrum.values[:, None] + gamma)
     return spectrum.rows**2 @ share + 1 / spectrum.rows.shape[0]
 
@@ -376,9 +461,9 @@ def leverages(spectrum: Spectrum, gamma: Array) -> Array:
 def ridge_scores(
     spectrum: Spectrum, targets: Array, gamma: Array, h: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Ridge regression of targets (n, s, c) with a weight for each setting: W, b, and the scores of each row left out.
+    """Fit ridge regressions of targets (n, s, c), one weight per setting: W, b and the leave-one-out scores.
 
-    ``h`` are the :func:`leverages`, where they are at hand.
+    ``h`` are the :func:`leverages`, if known.
     """
     xp = array_namespace(targets)
     b = xp.mean(targets, axis=0)
@@ -387,5 +472,5 @@ def ridge_scores(
     W = W / (spectrum.values[:, None, None] + gamma[None, :, None])
     scores = (spectrum.rows @ W.reshape((W.shape[0], -1))).reshape((n, *shape)) + b
     h = (leverages(spectrum, gamma) if h is None else h)[:, :, None]
-    # A row that alone decides its score has nothing to be left out against.
+    # Leave-one-out is undefined for a row that alone decides its score.
     return W, b, (scores - h * targets) / xp.where(h < 1 - 1e-9, 1 - h, 1e-9)

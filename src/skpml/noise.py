@@ -1,7 +1,7 @@
-"""Candidate labels made from true ones: every true label stays, false ones are added.
+"""Generate candidate labels from true ones: every true label stays, false ones are added.
 
-All generators take an n × c matrix of true labels (0/1; dense, scipy sparse or DataFrame), leave it as it is,
-and return a dense matrix of candidates. The same seed gives the same candidates.
+All generators take an n × c matrix of true labels (0/1; dense, scipy sparse or DataFrame), leave it unchanged, and return
+a dense matrix of candidates. The same seed gives the same candidates.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, check_random_state
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import BoolMatrix, check_labels
 
 RandomSource = int | np.random.RandomState | np.random.Generator | None
@@ -26,25 +27,24 @@ Candidates = NDArray[np.uint8]
 __all__ = ["flip", "instance_dependent", "label_dependent", "top_up"]
 
 
+@fill_docstring
 def top_up(truth: Any, k: int, *, random_state: RandomSource = None) -> Candidates:
-    r"""Fill each row up to ``k`` candidates with false labels drawn uniformly without replacement.
+    r"""Fill each row up to ``k`` candidates with uniformly drawn false labels.
 
-    A row with :math:`t_i` true labels ends with :math:`\min(\max(t_i, k), c)` candidates: rows that have
-    ``k`` true labels or more stay clean. This is the noise of most published experiments ("avg.#CLs = k").
+    The labels are drawn without replacement. A row with :math:`t_i` true labels gets :math:`\min(\max(t_i, k), c)`
+    candidates: rows with ``k`` true labels or more stay clean. Most published experiments use this noise
+    ("avg.#CLs = k").
 
     Parameters
     ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
+    %(truth)s
     k : int
-        Wanted number of candidates per row, at least 1.
-    random_state : int, RandomState, Generator or None, default=None
-        Source of randomness; an int makes the result repeatable.
+        Number of candidates per row, at least 1.
+    %(noise_random_state)s
 
     Returns
     -------
-    ndarray of uint8, shape (n_rows, n_labels)
-        Candidate labels.
+    %(candidates_returned)s
 
     Examples
     --------
@@ -56,7 +56,7 @@ def top_up(truth: Any, k: int, *, random_state: RandomSource = None) -> Candidat
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k must be a positive integer, got {k!r}")
     draws = _random(random_state).random(labels.shape)
-    # True labels sort to the front; the false ones behind them stand in random order.
+    # True labels sort to the front; the false ones follow in random order.
     order = np.argsort(np.where(labels, -1.0, draws), axis=1)
     n_candidates = np.maximum(labels.sum(axis=1, keepdims=True), k)
     candidates = np.zeros(labels.shape, dtype=np.uint8)
@@ -64,24 +64,22 @@ def top_up(truth: Any, k: int, *, random_state: RandomSource = None) -> Candidat
     return candidates
 
 
+@fill_docstring
 def flip(truth: Any, rates: ArrayLike, *, random_state: RandomSource = None) -> Candidates:
-    r"""Make each false label a candidate with a probability of its own.
+    r"""Make each false label a candidate with the probability of its label.
 
     .. math:: P(s_{ij} = 1 \mid y_{ij} = 0) = \rho_j, \quad \text{independently}
 
     Parameters
     ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
+    %(truth)s
     rates : float or array-like of shape (n_labels,)
-        The probabilities :math:`\rho_j` in [0, 1]; one number serves all labels.
-    random_state : int, RandomState, Generator or None, default=None
-        Source of randomness; an int makes the result repeatable.
+        Noise rates :math:`\rho_j` in [0, 1]; one number applies to all labels.
+    %(noise_random_state)s
 
     Returns
     -------
-    ndarray of uint8, shape (n_rows, n_labels)
-        Candidate labels.
+    %(candidates_returned)s
 
     Examples
     --------
@@ -104,10 +102,11 @@ def flip(truth: Any, rates: ArrayLike, *, random_state: RandomSource = None) -> 
     return _add(labels, np.broadcast_to(probabilities, labels.shape), _random(random_state))
 
 
+@fill_docstring
 def label_dependent(
     truth: Any, mean_added: float, *, smoothing: float = 1.0, random_state: RandomSource = None
 ) -> Candidates:
-    r"""Add false labels that tend to go with the true ones: "lake" draws "sea".
+    r"""Add false labels that often occur with the true ones, as "sea" with "lake".
 
     With :math:`n_{lj}` the number of rows that have both labels :math:`l` and :math:`j`, and :math:`\sigma`
     the smoothing, the weight of a false label :math:`j` in row :math:`i` is the mean over the row's true
@@ -121,19 +120,16 @@ def label_dependent(
 
     Parameters
     ----------
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
+    %(truth)s
     mean_added : float
         Expected number of false candidates per row, at least 0.
     smoothing : float, default=1.0
-        Above 0: keeps labels possible that never met. The larger, the nearer to uniform.
-    random_state : int, RandomState, Generator or None, default=None
-        Source of randomness; an int makes the result repeatable.
+        Above 0, so that labels that never occur together remain possible. Larger values are closer to uniform noise.
+    %(noise_random_state)s
 
     Returns
     -------
-    ndarray of uint8, shape (n_rows, n_labels)
-        Candidate labels.
+    %(candidates_returned)s
 
     Examples
     --------
@@ -158,6 +154,7 @@ def label_dependent(
     return _add(labels, _inclusion_probabilities(np.log(weights), ~labels, mean_added), _random(random_state))
 
 
+@fill_docstring
 def instance_dependent(
     X: Any,
     truth: Any,
@@ -167,35 +164,32 @@ def instance_dependent(
     n_folds: int = 5,
     random_state: RandomSource = None,
 ) -> Candidates:
-    r"""Add false labels that the features make plausible: those a weak model would take for true.
+    r"""Add false labels that the features make plausible to a weak model.
 
-    A strongly regularised ridge regression is fitted to the true labels in cross-validation, so that each row
-    is scored by a model that has not seen it. With :math:`z_{ij}` its scores, standardised per label, a false
-    label has weight :math:`w_{ij} = e^{\kappa z_{ij}}`: one standard deviation more plausible makes it
-    :math:`e^\kappa` times as heavy, whether the label is rare or frequent. Each false label is added
-    independently with probability :math:`\min(1, \tau_i w_{ij})`, where :math:`\tau_i` makes the expected
-    number in the row ``mean_added``, or all its false labels if there are fewer.
+    A strongly regularized ridge regression is fitted to the true labels in cross-validation, so that each row is
+    scored by a model that has not seen it. With :math:`z_{ij}` its scores, standardized per label, a false label has
+    weight :math:`w_{ij} = e^{\kappa z_{ij}}`: one standard deviation more multiplies the weight by :math:`e^\kappa`,
+    whether the label is rare or frequent. Each false label is added independently with probability
+    :math:`\min(1, \tau_i w_{ij})`, where :math:`\tau_i` makes the expected number in the row ``mean_added``, or all
+    its false labels if there are fewer.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        Features; at least two rows. They are scaled inside.
-    truth : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)
-        True labels, 0 or 1.
+        Features of at least two rows; they are scaled internally.
+    %(truth)s
     mean_added : float
         Expected number of false candidates per row, at least 0.
     sharpness : float, default=1.0
-        :math:`\kappa`, at least 0. At 0 all false labels are alike; the larger, the surer the most plausible
-        are taken.
+        :math:`\kappa`, at least 0. At 0 all false labels are equally likely; with larger values the most plausible
+        ones are added more often.
     n_folds : int, default=5
-        Folds of the cross-validation, at least 2; no more than there are rows are used.
-    random_state : int, RandomState, Generator or None, default=None
-        Source of randomness, of the folds too; an int makes the result repeatable.
+        Number of folds of the cross-validation, at least 2; at most the number of rows are used.
+    %(noise_random_state)s
 
     Returns
     -------
-    ndarray of uint8, shape (n_rows, n_labels)
-        Candidate labels.
+    %(candidates_returned)s
 
     Examples
     --------
@@ -224,10 +218,10 @@ def instance_dependent(
 def _plausibility(
     features: Any, labels: BoolMatrix, n_folds: int, rng: np.random.RandomState | np.random.Generator
 ) -> NDArray[np.float64]:
-    """Out-of-fold scores of the weak model, standardised per label."""
+    """Compute out-of-fold scores of the weak model, standardized per label."""
     n_rows = labels.shape[0]
     fold = rng.permutation(n_rows) % min(n_folds, n_rows)
-    # With scaled features, a weight of n is as heavy as the data: the model sees the broad lines only.
+    # With scaled features, a weight of n balances the data term: the model learns coarse structure only.
     weak = make_pipeline(StandardScaler(with_mean=not issparse(features)), Ridge(alpha=n_rows))
     scores = cross_val_predict(weak, features, labels.astype(np.float64), cv=PredefinedSplit(fold))
     return np.asarray(StandardScaler().fit_transform(scores.reshape(labels.shape)), dtype=np.float64)
@@ -236,9 +230,9 @@ def _plausibility(
 def _inclusion_probabilities(
     log_weights: NDArray[np.float64], eligible: BoolMatrix, mean_added: float
 ) -> NDArray[np.float64]:
-    """Per row min(1, τ w) on eligible cells, τ such that they sum to min(mean_added, number eligible)."""
-    # In logarithms, because the weights of one row may span more than a float does. If the m heaviest are
-    # certain, the others share what is left in proportion; take the first m for which no share exceeds 1.
+    """Compute min(1, τ w) on eligible cells; per row, τ makes the sum min(mean_added, number eligible)."""
+    # In logarithms, because the weights of one row may exceed the range of a float. If the m heaviest labels are
+    # certain, the others share the rest in proportion; take the first m for which no share exceeds 1.
     weights = np.where(eligible, log_weights, -np.inf)
     descending = np.sort(weights, axis=1)[:, ::-1]
     rest = np.logaddexp.accumulate(descending[:, ::-1], axis=1)[:, ::-1]
