@@ -68,14 +68,14 @@ def rows_of_the_table() -> list[str]:
 
 def learner(row: str, configuration: str, fold: int, **changes):
     """The estimator of a row of the table, or None where the row has nothing to say about the data."""
-    shared = dict(random_state=fold, empty_rows="ignore", empty_labels="ignore")
+    shared = dict(random_state=fold, on_empty="ignore")
     if row == CEILING:
         return CandidateRidge(**shared)
     method = get_method(row.removesuffix(AUTHORS))
     parameters = named_parameters(method.name, configuration) if row.endswith(AUTHORS) else {}
     if parameters is None:
         return None
-    model = method(**parameters, **changes)
+    model = method(**{"threshold": method.comparison_threshold, **parameters, **changes})
     return model.set_params(**{name: value for name, value in shared.items() if name in model.get_params()})
 
 

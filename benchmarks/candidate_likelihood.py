@@ -50,7 +50,7 @@ MEASURED = (
     *NAMES, "cells", *BINS, "candidates", *CONFIDENCE_BINS, "noise_rate", "true_noise_rate", "ridge", "unordered",
     *(f"{end} {weight:.3g}" for end, weight in ENDS), "seconds",
 )  # fmt: skip
-QUIET = {"empty_rows": "ignore", "empty_labels": "ignore"}
+QUIET = {"on_empty": "ignore"}
 
 
 def main() -> None:

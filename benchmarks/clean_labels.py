@@ -21,7 +21,7 @@ from skpml.metrics import average_precision
 
 OUTPUT = Path(__file__).parents[1] / "results" / "clean_labels.md"
 DATA = ("emotions-3", "birds-3", "image-2", "scene-3", "yeast-7", "arts-5")
-QUIET = {"empty_rows": "ignore", "empty_labels": "ignore"}
+QUIET = {"on_empty": "ignore"}
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ COLUMNS = {
     "ridge": "ridge", "cleanlab": "cleanlab", "precision": "precision of drops", "recall": "recall of drops",
     "issues_precision": "precision of cleanlab's issues", "issues_recall": "recall of cleanlab's issues",
 }  # fmt: skip
-QUIET = {"random_state": 0, "empty_rows": "ignore", "empty_labels": "ignore"}
+QUIET = {"random_state": 0, "on_empty": "ignore"}
 
 
 def main() -> None:

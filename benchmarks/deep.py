@@ -41,7 +41,7 @@ MEASURED = (
     "kernel noise rate",
     "deep noise rate",
 )
-QUIET = {"empty_rows": "ignore", "empty_labels": "ignore"}
+QUIET = {"on_empty": "ignore"}
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from skpml.candidate_likelihood._search import SettingJudge, coarse_settings
 from skpml.datasets import load_dataset
 
 OUTPUT = Path(__file__).parents[1] / "results" / "likelihood_cost.md"
-QUIET = {"random_state": 0, "empty_rows": "ignore", "empty_labels": "ignore"}
+QUIET = {"random_state": 0, "on_empty": "ignore"}
 
 
 def main() -> None:

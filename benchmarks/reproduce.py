@@ -69,13 +69,13 @@ HAMMING = dict.fromkeys(("scene-5", "emotions-4", "emotions-5", "yeast-9", "recr
 def learners(configuration: str, fold: int) -> dict[str, tuple[object, str]]:
     """Name → (learner, which labels it is trained on)."""
     lam, alpha, beta, gamma = WEIGHTS.get(configuration) or WEIGHTS[configuration.split("-")[0]]
-    shared = dict(gamma=gamma, random_state=fold, empty_rows="ignore", empty_labels="ignore")
+    shared = dict(gamma=gamma, random_state=fold, on_empty="ignore")
     weights = dict(lam=lam, alpha=alpha, beta=beta, **shared)
     return {
         "pml-ma": (PMLMA(**weights), "candidates"),
         "pml-ma, learnt basis": (PMLMA(basis="orthogonal", **weights), "candidates"),
         "pml-ma, own weights": (
-            PMLMA(random_state=fold, empty_rows="ignore", empty_labels="ignore"),
+            PMLMA(random_state=fold, on_empty="ignore"),
             "candidates",
         ),
         "ridge on candidates": (CandidateRidge(**shared), "candidates"),

@@ -68,7 +68,7 @@ CRITERIA = {
 def one_fold(data, train, test, fold: int) -> dict[str, float]:
     """Average precision of the test fold by the criterion that chose, and that of the best point in hindsight."""
     X, Y = data.X[train], data.candidates[train]
-    model = PMLMA(random_state=fold, empty_rows="ignore", empty_labels="ignore")
+    model = PMLMA(random_state=fold, on_empty="ignore")
     told = {name: np.zeros(len(POINTS)) for name in CRITERIA}
     for rows, left_out in InnerFolds(X, Y, n_folds=3, random_state=fold).splits:
         for place, scores in model._scores_of_points(POINTS, X[rows], Y[rows], X[left_out]):

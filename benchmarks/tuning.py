@@ -62,7 +62,7 @@ class Clock:
 def measure(X: np.ndarray, candidates: np.ndarray, values: list[float]) -> dict:
     def fit(**changes) -> tuple[PMLMA, np.ndarray]:
         clock = Clock()
-        model = PMLMA(random_state=0, empty_rows="ignore", empty_labels="ignore", **changes)
+        model = PMLMA(random_state=0, on_empty="ignore", **changes)
         return model.fit(X, candidates), clock.read()
 
     fit()

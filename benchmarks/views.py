@@ -30,7 +30,7 @@ from skpml.views import ViewScaler
 
 OUTPUT = Path(__file__).parents[1] / "results" / "views.md"
 CONFIGURATIONS = ("emotions-3", "image-3", "scene-3", "yeast-7")
-QUIET = {"empty_rows": "ignore", "empty_labels": "ignore"}
+QUIET = {"on_empty": "ignore"}
 METHODS = {
     "ridge": lambda fold: CandidateLikelihood(family="ridge", random_state=fold, **QUIET),
     "PMLMA": lambda fold: PMLMA(random_state=fold, **QUIET),

@@ -1,7 +1,7 @@
-"""A method of your own: believe a candidate as far as the rows nearby share it, and fit a line to these beliefs.
+"""A custom method: the confidence of a candidate is the share of nearby rows that have it; a line is fitted to it.
 
-All that a method must bring is ``_fit`` and ``_scores``; label forms, errors, thresholds and probabilities come with the
-base class. Whether it behaves is for the checks to say, and whether it helps, for the comparison with ridge.
+A method implements ``_fit`` and ``_scores``; label forms, errors, thresholds and probabilities come with the base
+class. The checks show whether it behaves, and the comparison with ridge shows whether it helps.
 """
 
 import warnings
@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts, check_parameters
 from skpml.datasets import load_digits_attributes
 from skpml.features import LinearMap, RangeScaler
 from skpml.graph import neighbor_similarity
@@ -21,20 +20,21 @@ from skpml.reference import CandidateRidge
 from skpml.utils.estimator_checks import check_pml_estimator
 
 
-class NeighbourBelief(BasePMLClassifier):
+class NeighborConfidence(BasePMLClassifier):
     """Ridge regression to the share of the near rows that have the candidate too."""
 
-    def __init__(
-        self, *, n_neighbors=10, ridge=1.0, threshold="auto", empty_rows="warn", empty_labels="error"
-    ):
+    _facts = MethodFacts(name="neighbor-confidence", title="Neighbor confidence", confidences=True)
+
+    def __init__(self, *, n_neighbors=10, ridge=1.0, threshold="auto", on_empty="warn"):
         self.n_neighbors = n_neighbors
         self.ridge = ridge
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
+
+    def _check_parameters(self):
+        check_parameters(self, counts=("n_neighbors",), weights=("ridge",))
 
     def _fit(self, X, Y):
-        check_parameters(self, counts=("n_neighbors",), weights=("ridge",))
         self.features_ = make_pipeline(RangeScaler(), LinearMap(intercept=True))
         mapped = self.features_.fit_transform(X)
         near = neighbor_similarity(mapped, n_neighbors=min(self.n_neighbors, len(Y) - 1))
@@ -49,11 +49,11 @@ class NeighbourBelief(BasePMLClassifier):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # the checks pass odd data on purpose
-    theirs = sum(result["status"] == "passed" for result in check_estimator(NeighbourBelief()))
-    ours = len(check_pml_estimator(NeighbourBelief()))
+    theirs = sum(result["status"] == "passed" for result in check_estimator(NeighborConfidence()))
+    ours = len(check_pml_estimator(NeighborConfidence()))
     print(f"passes {theirs} checks of scikit-learn, {ours} of scikit-pml")
     digits = load_digits_attributes(candidates=6, random_state=0)
     train, test = np.arange(1797) % 5 > 0, np.arange(1797) % 5 == 0
-    for model in (CandidateRidge(feature_map=LinearMap(intercept=True)), NeighbourBelief()):
+    for model in (CandidateRidge(feature_map=LinearMap(intercept=True)), NeighborConfidence()):
         scores = model.fit(digits.X[train], digits.candidates[train]).decision_function(digits.X[test])
-        print(f"{type(model).__name__:16s} {average_precision(digits.truth[test], scores):.3f}")
+        print(f"{type(model).__name__:18s} {average_precision(digits.truth[test], scores):.3f}")

@@ -1,13 +1,15 @@
 """Names lead to methods, and what the tags say is what the methods do."""
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import skpml
 from skpml import get_method, list_methods
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.registry import TAGS
 
 METHODS = [get_method(name) for name in list_methods()]
@@ -34,7 +36,7 @@ def test_a_name_leads_to_an_estimator(method):
     assert get_method(method.name) is method
     model = method()
     assert isinstance(model, BasePMLClassifier)
-    assert f"{type(model).__module__}:{type(model).__qualname__}" == method.import_path
+    assert type(model) is method.estimator_class
     for name, value in method.parameters.items():
         assert model.get_params()[name] == value
 
@@ -97,7 +99,8 @@ def test_an_unknown_tag_is_named():
 
 def test_an_unknown_value_of_a_tag_is_named():
     with pytest.raises(
-        ValueError, match="kind is one of 'flagship', 'own', 'baseline', 'reference', got 'basline'"
+        ValueError,
+        match="kind is one of 'flagship', 'own', 'baseline', 'reference', 'external', got 'basline'",
     ):
         list_methods(kind="basline")
 
@@ -124,3 +127,52 @@ def test_calling_a_method_sets_parameters():
 
 def test_the_names_every_user_needs_are_in_the_package():
     assert {"PMLMA", "get_method", "list_methods"} <= set(dir(skpml))
+
+
+def test_a_class_of_others_has_tags_the_same_way():
+    class Mine(BasePMLClassifier):
+        _facts = MethodFacts(name="mine", confidences=True, year=2030)
+
+        def _fit(self, X, Y):
+            pass
+
+        def _scores(self, X):
+            return X
+
+    class Plain(Mine):
+        _facts = MethodFacts()
+
+    assert (get_method(Mine).name, get_method(Mine).year, get_method(Mine).kind) == ("mine", 2030, "external")
+    assert (get_method(Plain).name, get_method(Plain).confidences) == ("Plain", False)
+    assert isinstance(get_method(Mine)(), Mine)
+    with pytest.raises(TypeError, match="not a subclass"):
+        get_method(int)
+
+
+def test_tags_do_not_import_torch():
+    code = "import sys, skpml; skpml.list_methods(needs='torch'); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@each_method
+def test_defaults_are_the_same_for_all(method):
+    parameters = method().get_params()
+    assert (parameters["threshold"], parameters["on_empty"]) == ("auto", "warn")
+    assert method(threshold=method.comparison_threshold)._check_threshold() is None
+
+
+@each_method
+def test_parameters_are_checked_before_the_data(method):
+    model = method()
+    name = next(
+        (
+            n
+            for n in ("max_iter", "n_anchors", "gamma", "n_neighbors", "C", "batch_size")
+            if n in model.get_params()
+        ),
+        None,
+    )
+    if method.needs is not None:
+        pytest.importorskip(method.needs)
+    with pytest.raises(ValueError, match=name):
+        model.set_params(**{name: -1}).fit([[np.nan]], None)

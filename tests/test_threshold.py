@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skpml._threshold import automatic_threshold, non_candidate_threshold
+from skpml.base import automatic_threshold, non_candidate_threshold
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.5, 0.8])

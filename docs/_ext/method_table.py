@@ -23,7 +23,7 @@ def yes(flag: bool) -> str:
 
 
 def cells(method: Method) -> dict[str, str]:
-    module, name = method.import_path.split(":")
+    module, name = method.estimator_class.__module__, method.estimator_class.__name__
     public = "skpml" if name in ("PMLMA", "CandidateLikelihood") else ".".join(module.split(".")[:2])
     return {
         "name": f":class:`{method.name} <{public}.{name}>`",

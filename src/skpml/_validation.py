@@ -105,20 +105,28 @@ def check_occupied(
     candidates: NDArray[np.uint8],
     classes: Sequence[Any] | NDArray[Any],
     *,
-    empty_rows: str,
-    empty_labels: str,
+    on_empty: str | None = None,
+    empty_rows: str = "error",
+    empty_labels: str = "error",
 ) -> None:
-    """Apply the policies ("error", "warn", "ignore") for rows without candidates and labels that no row has."""
-    for parameter, policy in (("empty_rows", empty_rows), ("empty_labels", empty_labels)):
-        if policy not in ("error", "warn", "ignore"):
+    """Apply the policies for rows without candidates and labels that are no row's candidate.
+
+    Estimators have one policy for both, ``on_empty`` ("warn", "raise", "ignore"); data sets have two ("error", "warn",
+    "ignore").
+    """
+    policies = {"empty_rows": empty_rows, "empty_labels": empty_labels}
+    if on_empty is not None:
+        policies = dict.fromkeys(policies, on_empty)
+    for parameter, policy in policies.items():
+        if policy not in ("error", "raise", "warn", "ignore"):
             raise ValueError(f'{parameter} must be "error", "warn" or "ignore", got {policy!r}.')
     rows = np.flatnonzero(~candidates.any(axis=1))
     if rows.size:
         _report(
-            empty_rows,
+            policies["empty_rows"],
             f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
-            "Such a row counts as certainly having none of the labels; leave it out if it was never labelled.",
-            "empty_rows",
+            "Such a row is taken to have none of the labels; leave it out if it was never labelled.",
+            "empty_rows" if on_empty is None else "on_empty",
         )
     if candidates.all():
         warnings.warn(
@@ -130,16 +138,16 @@ def check_occupied(
     if labels.size:
         names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")
         _report(
-            empty_labels,
+            policies["empty_labels"],
             f"{labels.size} of {candidates.shape[1]} labels are nobody's candidate ({names}). "
-            "Nothing can be learnt about such a label; leave it out.",
-            "empty_labels",
+            "Nothing can be learned about such a label; leave it out.",
+            "empty_labels" if on_empty is None else "on_empty",
         )
 
 
 def _report(policy: str, message: str, parameter: str) -> None:
-    if policy == "error":
-        raise ValueError(f'{message} To go on all the same, set {parameter}="warn".')
+    if policy in ("error", "raise"):
+        raise ValueError(f'{message} To continue anyway, set {parameter}="warn".')
     if policy == "warn":
         warnings.warn(message, UserWarning, stacklevel=4)
 

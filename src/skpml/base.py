@@ -1,12 +1,25 @@
-"""The one front door: every method of the library is a :class:`BasePMLClassifier`."""
+"""The base class of all methods: input checks, thresholds, decisions, probabilities.
+
+The threshold needs no true label. With false candidates at rate ρ, scores fitted to candidates estimate ``η + (1 − η)ρ``
+instead of the probability η that the label is true: clear negatives score near ρ, and a fixed cut at ½ predicts almost
+every label when the noise is high. Methods that shrink their confidences lower the upper end as well. The rule "auto"
+estimates both ends from the training scores and cuts half way, which is where η = ½:
+
+* negative level: most cells of a label matrix are clear negatives, so it is the lower quartile of the scores;
+* positive level: the mean confidence of the quarter of the candidates that score highest (1 without confidences).
+
+Where the scores of a method are probabilities, "auto" is ½. The rule "non-candidates" of several published methods cuts
+at the mean over rows of the highest score of a non-candidate, which is a certain negative.
+"""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +30,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from skpml._labels import EncodedLabels, encode_labels
-from skpml._threshold import automatic_threshold, non_candidate_threshold
-from skpml._validation import check_finite, check_occupied
+from skpml._validation import check_finite, check_occupied, check_parameters
 from skpml.views._gathering import (
     Columns,
     FeatureNames,
@@ -30,48 +42,115 @@ from skpml.views._gathering import (
     views_in_fitted_order,
 )
 
-__all__ = ["BasePMLClassifier"]
+__all__ = ["BasePMLClassifier", "MethodFacts", "check_parameters"]
+
+Kind = Literal["flagship", "own", "baseline", "reference", "external"]
+Source = Literal["release", "paper", "abstract"]
 
 _DTYPES = (np.float64, np.float32)
 # Steepness of the map from scores to [0, 1]: a score at the level of clear negatives maps to 0.018, its mirror
 # image above the threshold to 0.982.
 _STEEPNESS = 8.0
+_NEGATIVE_QUANTILE = 0.25
+# Share of the candidates, those with the highest scores, that the positive level is estimated from.
+_SURE_SHARE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodFacts:
+    """What a program needs to know about a method; each class has one as ``_facts``.
+
+    Attributes
+    ----------
+    name : str
+        For programs and the command line, such as ``"pml-ni"``.
+    title : str
+        For people.
+    kind : {"flagship", "own", "baseline", "reference", "external"}
+        "own" was made for this library and is not published elsewhere. A reference learner takes every candidate for
+        true: the floor that a method has to beat. "external" is not part of this library.
+    summary : str
+        The idea, in half a line.
+    inductive : bool
+        Whether it scores rows that it was not fitted on.
+    confidences : bool
+        Whether it has a confidence for each candidate of a training row (``confidences_``).
+    dense : bool
+        Whether it makes a dense copy of sparse features. All methods accept sparse features.
+    nonlinear : bool
+        Whether its scores are a nonlinear function of the features. (P-LENFN's own threshold rule, which shifts all
+        labels of a row alike, does not count.)
+    random : bool
+        Whether it draws at random, so that ``random_state`` matters.
+    source : {"release", "paper", "abstract"} or None
+        What the implementation follows: formulas of the authors' own release, those of the paper, or a reconstruction
+        from the abstract. None for textbook learners and unpublished methods.
+    needs : str or None
+        Extra of the package that must be installed, such as "torch".
+    year : int or None
+        Of publication.
+    reference : str
+        Where it was published.
+    comparison_threshold : float or str
+        The ``threshold`` for comparisons of methods: the rule of its paper, or "auto".
+    parameters : dict
+        Parameters that make this variant of the class.
+    """
+
+    name: str = ""
+    title: str = ""
+    kind: Kind = "external"
+    summary: str = ""
+    inductive: bool = True
+    confidences: bool = False
+    dense: bool = True
+    nonlinear: bool = False
+    random: bool = False
+    source: Source | None = None
+    needs: str | None = None
+    year: int | None = None
+    reference: str = ""
+    comparison_threshold: float | str = "auto"
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
 
 class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of all partial multi-label classifiers.
 
-    Validates the input, encodes the labels, calls :meth:`_fit`, and turns scores into decisions. A method implements
+    :meth:`fit` is final: it checks parameters and data, encodes the labels and calls ``_fit``. A method implements
 
-    * ``_fit(X, Y)``: learn from validated features and a 0/1 candidate matrix in the dtype of X; set
-      ``confidences_`` (n×c, zero outside the candidates) where the method has them; return the scores of these rows
-      where they are at hand, else None;
+    * ``_check_parameters()``: raise ValueError for bad parameters; called first, before the data are read;
+    * ``_fit(X, Y)``: learn from validated features and a 0/1 candidate matrix in the dtype of X; set ``confidences_``
+      (n×c, zero outside the candidates) if the method has them; return the scores of these rows if they are known, else
+      None;
     * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels.
 
-    and takes ``threshold``, ``empty_rows`` and ``empty_labels`` as parameters. ``threshold`` is a number or the name of a
-    rule that needs no true label: ``"auto"`` (:func:`skpml._threshold.automatic_threshold`) or ``"non-candidates"``
-    (:func:`skpml._threshold.non_candidate_threshold`). An iterative method reports its course through :meth:`_record`.
+    It takes ``threshold`` and ``on_empty`` as parameters. An iterative method reports its history through ``_record``.
+    Class attributes describe it:
 
-    A method that sets ``_scores_are_probabilities`` says that its scores are the probabilities of labels to be true, and
-    :meth:`predict_proba` returns them as they are.
+    * ``_facts``: a :class:`MethodFacts`; ``_variants``: facts of other settings of the class that have their own name;
+    * ``_scores_are_probabilities``: scores are probabilities that the label is true; :meth:`predict_proba` returns them;
+    * ``_takes_views``: X may be a list or dict of matrices. The method then has the parameter ``views``, groups of
+      columns of one matrix; it receives one matrix X, and ``_view_columns`` holds the columns of each view.
 
-    A method that sets ``_takes_views`` also takes a list or dict of matrices, and ``views``, groups of columns of one
-    matrix, as a parameter. It sees them as one matrix X, and finds in ``_view_columns`` the columns of each.
-
-    A one-dimensional y (one class a row) is accepted as the degenerate case: each row's only candidate is its class, and
+    A one-dimensional y (one class per row) is the degenerate case: the only candidate of a row is its class, and
     ``predict`` returns the class with the highest score.
     """
 
     threshold: float | str
-    empty_rows: str
-    empty_labels: str
+    on_empty: str
 
+    _facts: MethodFacts = MethodFacts()
+    _variants: tuple[MethodFacts, ...] = ()
     _threshold_rules: tuple[str, ...] = ("auto", "non-candidates")
     _takes_views: bool = False
     _scores_are_probabilities: bool = False
     # Of views given as several matrices; None after a fit to one matrix.
     _view_features: FeatureNames | None
     _view_columns: Columns
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a bad parameter; the default has none to check."""
 
     @abstractmethod
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any] | None: ...
@@ -82,6 +161,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their candidate labels.
 
+        Methods implement ``_fit`` instead of overriding this one.
+
         Parameters
         ----------
         X : array, data frame or scipy sparse matrix of shape (n, d)
@@ -91,9 +172,13 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        self
+        self : estimator
+            The fitted estimator.
         """
         self._check_threshold()
+        if self.on_empty not in ("warn", "raise", "ignore"):
+            raise ValueError(f'on_empty must be "warn", "raise" or "ignore", got {self.on_empty!r}.')
+        self._check_parameters()
         labels = encode_labels(y)
         X = self._validate_features(X, reset=True)
         if X.shape[0] != labels.candidates.shape[0]:
@@ -107,9 +192,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         if labels.candidates.shape[1] < 1:
             raise ValueError("y has no labels; at least one is needed.")
-        check_occupied(
-            labels.candidates, labels.classes, empty_rows=self.empty_rows, empty_labels=self.empty_labels
-        )
+        check_occupied(labels.candidates, labels.classes, on_empty=self.on_empty)
         Y = labels.candidates.astype(X.dtype)
         self.classes_ = labels.classes
         self._layout = labels.layout
@@ -138,7 +221,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return X
 
     def _side_by_side(self, X: Any, *, reset: bool) -> Any:
-        """Views as one matrix; remembers their names, columns and features, or asks for the same ones."""
+        """Join views into one matrix; store their names, columns and features, or require the same ones."""
         kind, name = f"a {type(X).__name__} of {len(X)} views", type(self).__name__
         if not self._takes_views:
             raise ValueError(
@@ -166,6 +249,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
         """Set ``threshold_`` by the rule named in ``threshold``, and the width of the map to probabilities."""
+        if self.threshold == "auto" and self._scores_are_probabilities:
+            self.threshold_, self._probability_width = 0.5, 1.0
+            return
         if self.threshold == "non-candidates":
             self.threshold_, negative_level = non_candidate_threshold(scores, candidates)
         else:
@@ -175,17 +261,13 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._probability_width = max(2 * (self.threshold_ - negative_level), reach / 2, 1e-3)
 
     def _targets(self) -> NDArray[Any] | None:
-        """What the scores were fitted to (n×c), for the automatic threshold; None is the candidates themselves."""
+        """Return what the scores were fitted to (n×c), for the automatic threshold; None means the candidates."""
         return getattr(self, "confidences_", None)
 
     def _record(self, history: Mapping[str, Any], *, converged: bool) -> None:
-        """Set ``history_``, ``n_iter_`` and ``converged_``; warn where ``max_iter`` was hit before convergence.
+        """Set ``history_``, ``n_iter_`` and ``converged_``; warn if ``max_iter`` was reached before convergence.
 
-        Parameters
-        ----------
-        history : mapping of name to sequence
-            A value for every iteration; all sequences have the same length.
-        converged : bool
+        ``history`` maps names to one value per iteration.
         """
         self.history_ = {name: np.asarray(values) for name, values in history.items()}
         self.n_iter_ = len(next(iter(self.history_.values())))
@@ -208,48 +290,90 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._layout == "classes" and len(self.classes_) == 2
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Scores of each label; larger is more plausible.
+        """Compute the score of each label; larger is more plausible.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            As in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n, c)
-            Or (n,) where y had one of two classes a row: the second class's score less the first's.
+            Or (n,) if y had one of two classes per row: the score of the second class minus that of the first.
         """
         scores = self._checked_scores(X)
-        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+        if not self._is_binary:
+            return scores
+        # A function of what predict_proba returns, so that both give one order.
+        scores = _normalize(scores) if self._scores_are_probabilities else scores
+        return scores[:, 1] - scores[:, 0]
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Scores mapped to [0, 1], strictly increasing for each label; above ½ exactly where ``predict`` says yes.
+        """Map scores to [0, 1]: increasing for each label, above ½ exactly where ``predict`` returns 1.
 
-        A logistic curve through the threshold t: ``1 / (1 + exp(−8 (f − t) / s))`` for the score f. With an estimated
-        threshold, s is twice the distance from the level of clear negatives to t, or half the distance of the farthest
-        training score, whichever is larger; with a threshold given as a number, s is 1. It orders and separates labels;
-        it is not calibrated. Where y had one class a row, the softmax of 8 f: each row sums to 1. A method whose scores
-        are probabilities of labels to be true returns these instead, but for one class a row.
+        Probabilities that labels are true are returned as they are; if y had one class per row, each row is divided by
+        its sum. Other scores f go through a logistic curve at the threshold t, ``1 / (1 + exp(−8 (f − t) / s))``: it
+        orders and separates labels, but is not calibrated. With an estimated threshold, s is twice the distance from the
+        level of clear negatives to t, or half the distance of the farthest training score, whichever is larger; with a
+        threshold given as a number, s is 1. If y had one class per row, it is the softmax of 8 f.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            As in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n, c)
+            Probabilities in the order of ``classes_``.
         """
         scores = self._checked_scores(X)
         if self._layout == "classes":
-            return softmax(_STEEPNESS * scores, axis=1)
+            return (
+                _normalize(scores) if self._scores_are_probabilities else softmax(_STEEPNESS * scores, axis=1)
+            )
         if self._scores_are_probabilities:
             return scores
         centred = (scores - self.threshold_) / self._probability_width
         return expit(_STEEPNESS * centred).astype(scores.dtype, copy=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Decisions: a 0/1 matrix in the order of ``classes_``, or one class a row where y had that form."""
+        """Predict labels: a 0/1 matrix in the order of ``classes_``, or classes if y had one class per row.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, c) or (n,)
+            1 where the score is above ``threshold_``.
+        """
         scores = self._checked_scores(X)
         if self._layout == "classes":
             return self.classes_[scores.argmax(axis=1)]
         return (scores > self.threshold_).astype(np.int64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose whole label set is predicted exactly (scikit-learn's ``accuracy_score``).
+        """Compute the share of rows whose whole label set is predicted exactly (``accuracy_score``).
 
-        Strict for many labels; :mod:`skpml.metrics` has the measures of the field.
+        Strict if there are many labels; :mod:`skpml.metrics` has the usual measures.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            As in :meth:`fit`.
+        y : true labels, in one of the forms of :meth:`fit`
+            Columns with names are matched by name.
+        sample_weight : array of shape (n,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
         """
         predicted = self.predict(X)
         if self._layout == "classes":
@@ -260,7 +384,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 
     def _in_fitted_order(self, labels: EncodedLabels) -> NDArray[Any]:
-        """Columns of a label matrix in the order of ``classes_``: by name where there are names, else as they stand."""
+        """Order the columns of a label matrix like ``classes_``: by name if there are names, else by position."""
         matrix, names = labels.candidates, labels.classes
         if not labels.named:
             if matrix.shape[1] != len(self.classes_):
@@ -281,3 +405,43 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _normalize(probabilities: NDArray[Any]) -> NDArray[Any]:
+    """Divide each row by its sum; a row of zeros becomes uniform."""
+    total = probabilities.sum(axis=1, keepdims=True)
+    uniform = np.full_like(probabilities, 1 / probabilities.shape[1])
+    return np.where(total > 0, probabilities / np.where(total > 0, total, 1), uniform)
+
+
+def automatic_threshold(
+    scores: NDArray[Any], candidates: NDArray[Any], confidences: NDArray[Any] | None = None
+) -> tuple[float, float]:
+    """Estimate the cut between negatives and positives, and the negative level, from training scores (n×c).
+
+    ``confidences`` are what the scores were fitted to; None means the candidates themselves.
+    """
+    negative = float(np.quantile(scores, _NEGATIVE_QUANTILE))
+    is_candidate = np.asarray(candidates) > 0
+    positive = 1.0
+    if confidences is not None and is_candidate.any():
+        candidate_scores = scores[is_candidate]
+        sure = candidate_scores >= np.quantile(candidate_scores, 1 - _SURE_SHARE)
+        positive = float(confidences[is_candidate][sure].mean())
+    if positive <= max(negative, 0.0):
+        # All confidences are near 0: require as much as a sure candidate would have.
+        positive = max(1.0, negative)
+    return (negative + positive) / 2, negative
+
+
+def non_candidate_threshold(scores: NDArray[Any], candidates: NDArray[Any]) -> tuple[float, float]:
+    """Compute the mean over rows of the highest score of a non-candidate, and the negative level (n×c inputs).
+
+    Rows whose labels are all candidates have no certain negative and are left out.
+    """
+    is_candidate = np.asarray(candidates) > 0
+    has_negative = ~is_candidate.all(axis=1)
+    if not has_negative.any():
+        return automatic_threshold(scores, candidates)
+    highest = np.where(is_candidate, -np.inf, scores)[has_negative].max(axis=1)
+    return float(highest.mean()), float(np.quantile(scores, _NEGATIVE_QUANTILE))

@@ -34,7 +34,12 @@ __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save
 FeatureKind = Literal["columns", "text", "embeddings"]
 
 MODEL_TYPES = (
-    *sorted({get_method(name).import_path.replace(":", ".") for name in list_methods()}),
+    *sorted(
+        {
+            f"{cls.__module__}.{cls.__qualname__}"
+            for cls in (get_method(name).estimator_class for name in list_methods())
+        }
+    ),
     "skpml.reference._oracle.Oracle",
 )
 # Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse

@@ -225,7 +225,7 @@ class TestEstimator:
 
     def test_relative_rule_is_the_published_one(self, partial_problem):
         X, Y, _ = partial_problem
-        relative = PLENFN(random_state=0).fit(X, Y)
+        relative = PLENFN(random_state=0, threshold="relative").fit(X, Y)
         plain = PLENFN(random_state=0, threshold=0.5).fit(X, Y)
         scores = plain.decision_function(X)
         low, high = scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True)
@@ -245,8 +245,8 @@ class TestEstimator:
 
     def test_a_single_label_has_nothing_to_be_compared_with(self, partial_problem):
         X, Y, _ = partial_problem
-        options = dict(random_state=0, empty_rows="ignore")
-        relative = PLENFN(**options).fit(X, Y[:, :1])
+        options = dict(random_state=0, on_empty="ignore")
+        relative = PLENFN(threshold="relative", **options).fit(X, Y[:, :1])
         automatic = PLENFN(threshold="auto", **options).fit(X, Y[:, :1])
         assert relative.threshold_ == automatic.threshold_
         assert_array_equal(relative.decision_function(X), automatic.decision_function(X))
@@ -295,7 +295,7 @@ class TestEstimator:
             X = np.repeat(X[:4], 30, axis=0)
         else:
             X, Y = X[:2], Y[:2]
-        model = PLENFN(exclude=exclude, random_state=0, empty_rows="ignore", empty_labels="ignore").fit(X, Y)
+        model = PLENFN(exclude=exclude, random_state=0, on_empty="ignore").fit(X, Y)
         scores = model.decision_function(X)
         assert np.isfinite(scores).all()
         assert_array_equal(model.confidences_[Y == 0], 0)

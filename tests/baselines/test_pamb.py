@@ -20,7 +20,7 @@ from skpml.reference import CandidateRidge
 
 
 def fit(X, Y, **parameters):
-    return PAMB(random_state=0, empty_rows="ignore", empty_labels="ignore", **parameters).fit(X, Y)
+    return PAMB(random_state=0, on_empty="ignore", **parameters).fit(X, Y)
 
 
 def random_candidates(n, c, count, seed=0):
@@ -133,7 +133,7 @@ def test_one_candidate_a_row_is_single_label_ecoc():
 
 def test_scores_come_from_the_parts(partial_problem):
     X, Y, _ = partial_problem
-    model = fit(X, Y)
+    model = fit(X, Y, threshold="non-candidates")
     margins = model.feature_map_.transform(model.scaler_.transform(X)) @ model.coef_
     assert_allclose(model.decision_function(X), decode(margins, model.code_, model.performance_))
     assert_allclose(model.performance_, performance(margins, Y, model.code_))
@@ -205,7 +205,7 @@ def test_clean_candidates_do_not_hurt():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 6))
     truth = (X @ rng.normal(size=(6, 4)) + 0.3 * rng.normal(size=(400, 4)) > 0.7).astype(int)
-    ridge = CandidateRidge(empty_rows="ignore").fit(X[:300], truth[:300])
+    ridge = CandidateRidge(on_empty="ignore").fit(X[:300], truth[:300])
     ours, theirs = (
         average_precision(truth[300:], model.decision_function(X[300:]))
         for model in (fit(X[:300], truth[:300], n_anchors=60), ridge)

@@ -24,7 +24,7 @@ VARIANTS = ("vls", "map")
 
 
 def fit(X, Y, **parameters):
-    return PARTICLE(empty_rows="ignore", empty_labels="ignore", **parameters).fit(X, Y)
+    return PARTICLE(on_empty="ignore", **parameters).fit(X, Y)
 
 
 def test_confidences_solve_the_fixed_point_equation(partial_problem):
@@ -140,7 +140,7 @@ def test_likelihoods_count_votes():
 
 def test_scores_of_splitting_are_votes_less_the_virtual_labels(partial_problem):
     X, Y, _ = partial_problem
-    model = fit(X, Y)
+    model = fit(X, Y, threshold="variant")
     decisions = model.scaler_.transform(X) @ model.coef_.T + model.intercept_
     votes = count_votes(decisions, model.pairs_, model.accuracy_, 6)
     scores = model.decision_function(X)
@@ -153,7 +153,7 @@ def test_scores_of_splitting_are_votes_less_the_virtual_labels(partial_problem):
 
 def test_posterior_is_bayes_rule(partial_problem):
     X, Y, _ = partial_problem
-    model = fit(X, Y, variant="map")
+    model = fit(X, Y, variant="map", threshold="variant")
     decisions = model.scaler_.transform(X) @ model.coef_.T + model.intercept_
     beaten = np.zeros(Y.shape, dtype=int)
     for (j, k), values in zip(model.pairs_, decisions.T, strict=True):
@@ -194,7 +194,7 @@ def test_clean_candidates_do_not_hurt(variant):
     X = rng.normal(size=(400, 6))
     truth = (X @ rng.normal(size=(6, 4)) + 0.3 * rng.normal(size=(400, 4)) > 0.7).astype(int)
     model = fit(X[:300], truth[:300], variant=variant)
-    ridge = CandidateRidge(empty_rows="ignore").fit(X[:300], truth[:300])
+    ridge = CandidateRidge(on_empty="ignore").fit(X[:300], truth[:300])
     ours, theirs = (average_precision(truth[300:], m.decision_function(X[300:])) for m in (model, ridge))
     assert ours > theirs - 0.03
 

@@ -429,7 +429,7 @@ class TestEstimator:
     def test_one_label_is_ranked_against_none(self, method, partial_problem):
         X, _, truth = partial_problem
         has = truth[:, :1]
-        model = method(empty_rows="ignore").fit(X, has)
+        model = method(on_empty="ignore").fit(X, has)
         both = method().fit(X, np.hstack([has, 1 - has]))
         scores = both.decision_function(X)
         assert_allclose(model.decision_function(X), scores[:, :1] - scores[:, 1:], atol=1e-12)
@@ -447,7 +447,7 @@ class TestEstimator:
     def test_label_without_candidates_is_ranked_last(self, method, partial_problem):
         X, candidates, _ = partial_problem
         candidates = np.hstack([candidates, np.zeros((120, 1), candidates.dtype)])
-        model = method(empty_labels="ignore").fit(X, candidates)
+        model = method(on_empty="ignore").fit(X, candidates)
         assert (model.decision_function(X).argmin(axis=1) == 6).mean() > 0.9
         assert not model.predict(X)[:, 6].any()
 
@@ -505,7 +505,7 @@ def test_what_is_believed_on_emotions(data_folder):
     precision = {PMLFP: [], PMLLC: []}
     for train, test in folds:
         for method, values in precision.items():
-            model = method(empty_rows="ignore").fit(data.X[train], data.candidates[train])
+            model = method(on_empty="ignore").fit(data.X[train], data.candidates[train])
             values.append(average_precision(data.truth[test], model.decision_function(data.X[test])))
             P, truth = model.confidences_, data.truth[train]
             if method is PMLFP:

@@ -124,7 +124,7 @@ def test_no_candidates_at_all():
 
 def test_estimator_gives_the_solution(partial_problem):
     X, candidates, _ = partial_problem
-    model = PMLLRS().fit(X, candidates)
+    model = PMLLRS(threshold=0.5).fit(X, candidates)
     low, high = X.min(axis=0), X.max(axis=0)
     scaled = np.column_stack([2 * (X - low) / (high - low) - 1, np.ones(len(X))])
     found = solve(scaled, candidates.astype(float), gamma=0.01, beta=0.1, eta=1.0)

@@ -292,7 +292,7 @@ class TestEstimator:
             Y = Y[:, :1]
         else:
             X = np.repeat(X[:4], 30, axis=0)
-        model = PMLND(solver=solver, empty_rows="ignore", empty_labels="ignore").fit(X, Y)
+        model = PMLND(solver=solver, on_empty="ignore").fit(X, Y)
         assert np.isfinite(model.decision_function(X)).all()
         assert_array_equal(model.confidences_[Y == 0], 0)
         occupied = Y.any(axis=1)

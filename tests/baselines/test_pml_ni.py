@@ -128,7 +128,7 @@ def test_no_candidates_at_all():
 
 def test_predicts_by_the_classifier_alone(partial_problem):
     X, candidates, _ = partial_problem
-    model = PMLNI(beta=5.0).fit(X, candidates)
+    model = PMLNI(beta=5.0, threshold=0.5).fit(X, candidates)
     assert model.noise_coef_.any()
     low, high = X.min(axis=0), X.max(axis=0)
     scaled = np.column_stack([2 * (X - low) / (high - low) - 1, np.ones(len(X))])
@@ -193,7 +193,7 @@ def test_label_that_nobody_has(partial_problem):
     X, candidates, _ = partial_problem
     candidates = candidates.copy()
     candidates[:, 2] = 0
-    model = PMLNI(empty_labels="ignore", empty_rows="ignore").fit(X, candidates)
+    model = PMLNI(on_empty="ignore").fit(X, candidates)
     assert_allclose(model.coef_[:, 2], 0, atol=1e-12)
     assert not model.predict(X)[:, 2].any()
 
@@ -202,7 +202,7 @@ def test_label_that_nobody_has(partial_problem):
 def test_degenerate_candidates(partial_problem, single):
     X, candidates, _ = partial_problem
     Y = candidates[:, :1] if single else np.ones((120, 4), int)
-    model = PMLNI(empty_rows="ignore")
+    model = PMLNI(on_empty="ignore")
     if single:
         model.fit(X, Y)
     else:
@@ -232,7 +232,7 @@ def test_reaches_the_published_ranking(data_folder, name, published):
     data = load_dataset(name, random_state=0)
     values = []
     for train, test in KFold(10, shuffle=True, random_state=0).split(data.X):
-        model = PMLNI(empty_rows="ignore", empty_labels="ignore").fit(data.X[train], data.candidates[train])
+        model = PMLNI(on_empty="ignore").fit(data.X[train], data.candidates[train])
         scores, truth = model.decision_function(data.X[test]), data.truth[test]
         values.append((average_precision(truth, scores), ranking_loss(truth, scores)))
     precision, loss = np.mean(values, axis=0)

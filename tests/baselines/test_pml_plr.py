@@ -354,7 +354,7 @@ class TestEstimator:
 
     def test_nobody_has_any_label(self):
         X, Y, _ = problem()
-        model = PMLPLR(empty_rows="ignore", empty_labels="ignore", random_state=0).fit(X, np.zeros_like(Y))
+        model = PMLPLR(on_empty="ignore", random_state=0).fit(X, np.zeros_like(Y))
         assert_array_equal(model.decision_function(X), 0)
 
     @pytest.mark.parametrize("ratio", [0, -0.1, 1.1, "all", True])

@@ -41,7 +41,7 @@ def test_scikit_learn_checks(estimator, check):
 def fitted():
     X, truth, candidates, chance = blobs()
     return (
-        CandidateLikelihood(random_state=0, empty_rows="ignore").fit(X, candidates),
+        CandidateLikelihood(random_state=0, on_empty="ignore").fit(X, candidates),
         X,
         truth,
         candidates,
@@ -52,7 +52,7 @@ def fitted():
 def test_probabilities_come_close_to_the_true_ones(fitted):
     model, X, _, candidates, chance = fitted
     found = model.predict_proba(X)
-    ridge = CandidateLikelihood(family="ridge", noise_rate=0.0, random_state=0, empty_rows="ignore").fit(
+    ridge = CandidateLikelihood(family="ridge", noise_rate=0.0, random_state=0, on_empty="ignore").fit(
         X, candidates
     )
     error = np.abs(found - chance).mean()
@@ -96,7 +96,7 @@ def test_selection_says_what_was_chosen_and_why(fitted):
 
 def test_everything_can_be_fixed_and_is_obeyed():
     X, _, candidates, _ = blobs(n=120)
-    model = CandidateLikelihood(**FIXED, random_state=0, empty_rows="ignore").fit(X, candidates)
+    model = CandidateLikelihood(**FIXED, random_state=0, on_empty="ignore").fit(X, candidates)
     assert model.selection_ == {
         "members": [{"family": "logistic", "one_true": False, "width": 1.0, "gamma": 0.1, "noise": 1.0}],
         "tried": [],
@@ -107,7 +107,7 @@ def test_everything_can_be_fixed_and_is_obeyed():
     assert (np.diff(model.history_["objective"])[-5:] > -1e-3).all()
     rates = np.linspace(0.1, 0.4, 5)
     several = CandidateLikelihood(
-        **FIXED | {"noise_rate": rates, "family": "auto"}, random_state=0, empty_rows="ignore"
+        **FIXED | {"noise_rate": rates, "family": "auto"}, random_state=0, on_empty="ignore"
     )
     several.fit(X, candidates)
     assert_allclose(several.noise_rate_, rates)
@@ -118,7 +118,7 @@ def test_without_noise_nothing_is_lost_against_ridge():
     X, truth, _, _ = blobs(n=900, seed=2)
     train, test = np.arange(600), np.arange(600, 900)
     precision = [
-        average_precision(truth[test], CandidateLikelihood(family=family, random_state=0, empty_rows="ignore").fit(
+        average_precision(truth[test], CandidateLikelihood(family=family, random_state=0, on_empty="ignore").fit(
             X[train], truth[train]).predict_proba(X[test]))
         for family in ("auto", "ridge")
     ]  # fmt: skip
@@ -154,15 +154,13 @@ def test_noise_is_seen_through():
 def test_wrong_parameters_are_named(parameters, message):
     X, _, candidates, _ = blobs(n=40)
     with pytest.raises(ValueError, match=message):
-        CandidateLikelihood(**parameters, empty_rows="ignore").fit(X, candidates)
+        CandidateLikelihood(**parameters, on_empty="ignore").fit(X, candidates)
 
 
 @pytest.mark.parametrize("feature_map", ["linear", StandardScaler()])
 def test_other_features(feature_map):
     X, _, candidates, chance = blobs()
-    model = CandidateLikelihood(feature_map=feature_map, random_state=0, empty_rows="ignore").fit(
-        X, candidates
-    )
+    model = CandidateLikelihood(feature_map=feature_map, random_state=0, on_empty="ignore").fit(X, candidates)
     # The chances are logistic in the features themselves.
     assert np.abs(model.predict_proba(X) - chance).mean() < 0.07
 
@@ -171,7 +169,7 @@ def test_large_data_are_searched_in_part(monkeypatch):
     X, _, candidates, chance = blobs(n=500)
     monkeypatch.setattr(estimator_module, "_SEARCH_ROWS", 200)
     monkeypatch.setattr(estimator_module, "_SEARCH_ANCHORS", 60)
-    model = CandidateLikelihood(random_state=0, empty_rows="ignore").fit(X, candidates)
+    model = CandidateLikelihood(random_state=0, on_empty="ignore").fit(X, candidates)
     assert np.abs(model.predict_proba(X) - chance).mean() < 0.12
 
 
@@ -180,32 +178,32 @@ def test_a_device_that_is_not_there_is_told_at_the_door():
     X, _, candidates, _ = blobs(n=40)
     for name in ("cudaa", "meta:x", 3.5):
         with pytest.raises(ValueError, match="device must be None or a device that PyTorch has here"):
-            CandidateLikelihood(device=name, empty_rows="ignore").fit(X, candidates)
+            CandidateLikelihood(device=name, on_empty="ignore").fit(X, candidates)
 
 
 def test_another_library_underneath_gives_the_same():
     pytest.importorskip("torch")
     X, _, candidates, _ = blobs(n=150)
     plain, other = (
-        CandidateLikelihood(**FIXED, device=device, random_state=0, empty_rows="ignore").fit(X, candidates)
+        CandidateLikelihood(**FIXED, device=device, random_state=0, on_empty="ignore").fit(X, candidates)
         for device in (None, "cpu")
     )
     assert_allclose(other.predict_proba(X), plain.predict_proba(X), atol=1e-8)
     assert_allclose(other.confidences_, plain.confidences_, atol=1e-8)
-    searched = CandidateLikelihood(device="cpu", random_state=0, empty_rows="ignore").fit(X, candidates)
+    searched = CandidateLikelihood(device="cpu", random_state=0, on_empty="ignore").fit(X, candidates)
     assert type(searched.noise_rate_) is type(searched.coef_[0]) is np.ndarray
 
 
 def test_a_selection_is_fitted_again_without_a_search(fitted):
     model, X, _, candidates, _ = fitted
-    again = CandidateLikelihood(selection=model.selection_, random_state=0, empty_rows="ignore").fit(
+    again = CandidateLikelihood(selection=model.selection_, random_state=0, on_empty="ignore").fit(
         X, candidates
     )
     assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
     assert_allclose(again.confidences_, model.confidences_, rtol=1e-10)
     assert again.selection_["members"] == model.selection_["members"]
     assert again.selection_["tried"] == []
-    half = CandidateLikelihood(selection=model.selection_, random_state=0, empty_rows="ignore")
+    half = CandidateLikelihood(selection=model.selection_, random_state=0, on_empty="ignore")
     half.fit(X[::2], candidates[::2])
     assert half.calibration_ == model.calibration_
     assert average_precision(candidates, half.predict_proba(X)) > 0.7
@@ -218,7 +216,7 @@ def test_a_selection_is_fitted_again_without_a_search(fitted):
 def test_what_is_no_selection_is_refused(selection, fitted):
     _, X, _, candidates, _ = fitted
     with pytest.raises(ValueError, match='selection must be "auto" or the selection_ of an earlier fit'):
-        CandidateLikelihood(selection=selection, empty_rows="ignore").fit(X, candidates)
+        CandidateLikelihood(selection=selection, on_empty="ignore").fit(X, candidates)
 
 
 def test_a_selection_with_kernel_widths_needs_a_kernel(fitted):
@@ -228,20 +226,20 @@ def test_a_selection_with_kernel_widths_needs_a_kernel(fitted):
     with pytest.raises(
         ValueError, match=r"selection has the kernel width 0\.5, but feature_map='linear' has none"
     ):
-        CandidateLikelihood(selection=selection, feature_map="linear", empty_rows="ignore").fit(X, candidates)
+        CandidateLikelihood(selection=selection, feature_map="linear", on_empty="ignore").fit(X, candidates)
 
 
 def test_given_rates_are_not_changed_by_a_selection(fitted):
     model, X, _, candidates, _ = fitted
     again = CandidateLikelihood(
-        selection=model.selection_, noise_rate=0.3, random_state=0, empty_rows="ignore"
+        selection=model.selection_, noise_rate=0.3, random_state=0, on_empty="ignore"
     ).fit(X, candidates)
     assert_allclose(again._member_rates, 0.3)
 
 
 def test_too_few_rows_to_choose_by():
     X, _, candidates, _ = blobs(n=5)
-    settings = {"empty_rows": "ignore", "empty_labels": "ignore"}
+    settings = {"on_empty": "ignore"}
     with pytest.raises(ValueError, match="X has 5 rows, too few to choose by n_folds=3"):
         CandidateLikelihood(**settings).fit(X, candidates)
     assert CandidateLikelihood(**FIXED, **settings).fit(X, candidates).predict_proba(X).shape == (5, 5)
@@ -253,7 +251,7 @@ def test_too_few_rows_to_choose_by():
 def test_arrays_and_words_in_the_place_of_numbers_are_named(wrong, fitted):
     _, X, _, candidates, _ = fitted
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
-        CandidateLikelihood(**wrong, empty_rows="ignore").fit(X, candidates)
+        CandidateLikelihood(**wrong, on_empty="ignore").fit(X, candidates)
 
 
 def test_training_rows_do_not_confirm_themselves():
@@ -263,7 +261,7 @@ def test_training_rows_do_not_confirm_themselves():
         X, truth, candidates, _ = blobs(n=250, seed=seed)
         X = np.hstack([X, np.random.default_rng(seed).normal(size=(250, 12))])
         model = CandidateLikelihood(
-            family="logistic", gamma=0.01, noise_rate=0.3, random_state=0, empty_rows="ignore"
+            family="logistic", gamma=0.01, noise_rate=0.3, random_state=0, on_empty="ignore"
         ).fit(X, candidates)
         told = candidates > 0
         naive = posterior(model.predict_proba(X), model.noise_rate_, candidates)

@@ -82,7 +82,7 @@ def test_an_estimator_never_puts_a_label_above_one_that_it_implies():
     rng = np.random.default_rng(0)
     Y = taxonomy()
     X = Y @ rng.normal(size=(4, 5)) + 3 * rng.normal(size=(len(Y), 5))
-    settings = {"random_state": 0, "empty_rows": "ignore"}
+    settings = {"random_state": 0, "on_empty": "ignore"}
     model = CandidateLikelihood(**settings).fit(X, Y)
     new = 3 * rng.normal(size=(300, 5))
     for chance in (model.predict_proba(new), model.predict_proba(new.astype(np.float32))):

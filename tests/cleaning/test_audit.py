@@ -24,8 +24,8 @@ FAST = {"method": "ridge", "n_folds": 3}
 class Remembers(BasePMLClassifier):
     """Gives 0.9 to the candidates of rows that it was fitted on, and 0.5 to all labels of other rows."""
 
-    def __init__(self, *, threshold=0.5, empty_rows="ignore", empty_labels="ignore"):
-        self.threshold, self.empty_rows, self.empty_labels = threshold, empty_rows, empty_labels
+    def __init__(self, *, threshold=0.5, on_empty="ignore"):
+        self.threshold, self.on_empty = threshold, on_empty
 
     def _fit(self, X, Y):
         self.known_ = {row.tobytes(): labels for row, labels in zip(X, Y, strict=True)}
@@ -60,7 +60,7 @@ def test_level_is_that_of_rows_left_out_and_order_that_of_both():
     from skpml import CandidateLikelihood
 
     model = CandidateLikelihood(family="least-squares", gamma=0.1, at_least_one=False, kernel_width=1.0,
-                                random_state=0, empty_rows="ignore")  # fmt: skip
+                                random_state=0, on_empty="ignore")  # fmt: skip
     found = cross_fit(model, X, Y, n_folds=3)
     candidate = Y > 0
     assert (found.confidences[~candidate] == 0).all()
@@ -84,7 +84,7 @@ def test_folds_keep_the_settings_that_all_rows_chose():
             fits.append((len(X), len(self.selection_["tried"])))
             return done
 
-    cross_fit(Counting(random_state=0, empty_rows="ignore"), X, Y, n_folds=3)
+    cross_fit(Counting(random_state=0, on_empty="ignore"), X, Y, n_folds=3)
     assert fits[0][0] == 150
     assert fits[0][1] > 20
     assert fits[1:] == [(100, 0)] * 3
@@ -163,7 +163,7 @@ class TestCounting:
 def _ridge():
     from skpml import get_method
 
-    return get_method("ridge")(random_state=0, empty_rows="ignore")
+    return get_method("ridge")(random_state=0, on_empty="ignore")
 
 
 class TestActions:

@@ -45,7 +45,7 @@ def test_parameters_of_a_method(refused: Callable[..., str], photos: Path) -> No
     fit = ("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml", "--method", "pml-ni")
     assert "pml-ni has no parameter 'ratio'; it has" in refused(*fit, "-P", "ratio=1")
     assert "--param needs NAME=VALUE" in refused(*fit, "-P", "beta")
-    assert "--param: empty_labels is set by --allow-empty" in refused(*fit, "-P", "empty_labels=ignore")
+    assert "--param: on_empty is set by --allow-empty" in refused(*fit, "-P", "on_empty=ignore")
     assert "--param: random_state is set by --seed" in refused(*fit, "-P", "random_state=1")
     assert "--param: lam is given twice" in refused(*fit, "-P", "lam=1", "-P", "lam=2")
     assert "beta must be a finite number" in refused(*fit, "-P", "beta=much")

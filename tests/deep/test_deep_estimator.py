@@ -42,7 +42,7 @@ def test_checks_of_the_library(estimator, check):
 
 
 def quick(**given):
-    return DeepCandidateLikelihood(**QUICK | {"empty_rows": "ignore"} | given)
+    return DeepCandidateLikelihood(**QUICK | {"on_empty": "ignore"} | given)
 
 
 def linear(n_features, n_labels):
@@ -52,7 +52,7 @@ def linear(n_features, n_labels):
 @pytest.fixture(scope="module")
 def fitted():
     X, truth, candidates, chance = blobs()
-    model = DeepCandidateLikelihood(**SMALL, n_members=3, empty_rows="ignore").fit(X, candidates)
+    model = DeepCandidateLikelihood(**SMALL, n_members=3, on_empty="ignore").fit(X, candidates)
     return model, X, truth, candidates, chance
 
 
@@ -88,7 +88,7 @@ class TestProbabilities:
         X, truth, _, _ = blobs(n=900, seed=2)
         model = quick(noise_rate=0.0, max_epochs=60).fit(X[:600], truth[:600])
         assert_array_equal(model.confidences_, truth[:600])
-        ridge = CandidateRidge(random_state=0, empty_rows="ignore").fit(X[:600], truth[:600])
+        ridge = CandidateRidge(random_state=0, on_empty="ignore").fit(X[:600], truth[:600])
         ours, floor = (
             average_precision(truth[600:], each.decision_function(X[600:])) for each in (model, ridge)
         )

@@ -28,9 +28,9 @@ HERE = Path(__file__).parent
 
 class Counting(CandidateRidge):
     def __init__(self, *, mark=0, seconds=0.0, together=0, gamma=1.0, feature_map="linear", n_anchors=None,
-                 threshold="auto", empty_rows="warn", empty_labels="error", random_state=None):
+                 threshold="auto", on_empty="warn", random_state=None):
         super().__init__(gamma=gamma, feature_map=feature_map, n_anchors=n_anchors, threshold=threshold,
-                         empty_rows=empty_rows, empty_labels=empty_labels, random_state=random_state)
+                         on_empty=on_empty, random_state=random_state)
         self.mark = mark
         self.seconds = seconds
         self.together = together

@@ -225,7 +225,7 @@ def test_feature_map_with_sparse_output():
 
 def test_works_inside_scikit_learn(partial_problem):
     X, candidates, _ = partial_problem
-    search = GridSearchCV(PMLMA(empty_labels="ignore"), {"gamma": [0.1, 1.0]}, cv=3).fit(X, candidates)
+    search = GridSearchCV(PMLMA(on_empty="ignore"), {"gamma": [0.1, 1.0]}, cv=3).fit(X, candidates)
     assert search.best_params_["gamma"] in (0.1, 1.0)
     scores = cross_val_predict(PMLMA(), X, candidates, cv=3, method="decision_function")
     assert scores.shape == (120, 6)
@@ -322,14 +322,11 @@ class TestBadInput:
             ({"without": None}, "without must be a list"),
             ({"feature_map": FunctionTransformer(np.log)}, "maps X to NaN or infinity"),
             ({"graph": scipy.sparse.eye_array(3)}, "graph has shape"),
-            ({"empty_rows": "drop"}, None),
+            ({"on_empty": "drop"}, "on_empty must be"),
         ],
     )
     def test_parameters(self, partial_problem, change, message):
         X, candidates, _ = partial_problem
-        if "empty_rows" in change:
-            candidates[3] = 0
-            message = "empty_rows must be"
         with pytest.raises(ValueError, match=message):
             PMLMA(**change).fit(X, candidates)
 
@@ -372,15 +369,15 @@ class TestBadInput:
             model = PMLMA().fit(X, candidates)
         assert_array_equal(model.confidences_[[4, 9]], 0)
         with pytest.raises(ValueError, match=r"first: row 4"):
-            PMLMA(empty_rows="error").fit(X, candidates)
+            PMLMA(on_empty="raise").fit(X, candidates)
 
     def test_a_label_nobody_has(self, partial_problem):
         X, candidates, _ = partial_problem
         candidates[:, 2] = 0
         with pytest.raises(ValueError, match=r"1 of 6 labels are nobody's candidate \(2\)"):
-            PMLMA().fit(X, candidates)
+            PMLMA(on_empty="raise").fit(X, candidates)
         with pytest.warns(UserWarning, match="nobody's candidate"):
-            model = PMLMA(empty_labels="warn", basis="orthogonal", beta=0.1).fit(X, candidates)
+            model = PMLMA(basis="orthogonal", beta=0.1).fit(X, candidates)
         assert_array_equal(model.confidences_[:, 2], 0)
         assert_allclose(model.decision_function(X)[:, 2], 0, atol=1e-9)
 
@@ -389,8 +386,8 @@ class TestBadInput:
         with pytest.raises(ValueError, match="1 sample"):
             PMLMA().fit(X[:1], candidates[:1])
         with pytest.raises(ValueError, match=r"n_neighbors=5 needs at least 6 rows, but X has n_samples = 4"):
-            PMLMA(empty_labels="ignore").fit(X[:4], candidates[:4])
-        without_graph = PMLMA(alpha=0, empty_labels="ignore").fit(X[:4], candidates[:4])
+            PMLMA(on_empty="ignore").fit(X[:4], candidates[:4])
+        without_graph = PMLMA(alpha=0, on_empty="ignore").fit(X[:4], candidates[:4])
         assert np.isfinite(without_graph.coef_).all()
 
     def test_all_features_constant(self):

@@ -50,8 +50,7 @@ def cross_validate(name, weights):
             beta=beta,
             gamma=gamma,
             random_state=fold,
-            empty_rows="ignore",
-            empty_labels="ignore",
+            on_empty="ignore",
         )
         scores = model.fit(data.X[train], data.candidates[train]).decision_function(data.X[test])
         truth = data.truth[test]

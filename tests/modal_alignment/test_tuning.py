@@ -46,9 +46,7 @@ def slow_precision(model, point, X, candidates):
     graph = model.graph
     for train, held_out in InnerFolds(X, candidates, n_folds=3, random_state=0).splits:
         changes = {"graph": None if graph is None else graph[train][:, train], **weights_of(point)}
-        single = clone(model).set_params(
-            **changes, weights=None, random_state=0, empty_rows="ignore", empty_labels="ignore"
-        )
+        single = clone(model).set_params(**changes, weights=None, random_state=0, on_empty="ignore")
         single.fit(X[train], candidates[train])
         found.append(average_precision(candidates[held_out], single.decision_function(X[held_out])))
     return found
@@ -138,7 +136,7 @@ def test_weights_far_off_are_mended_and_what_was_given_does_not_matter():
     truth = (np.sin(2 * X) + X[:, ::-1] > 0.3).astype(int)
     candidates = np.maximum(truth, rng.random(truth.shape) < 0.3)
     train, test = slice(0, 200), slice(200, None)
-    quiet = {"random_state": 0, "empty_rows": "ignore"}
+    quiet = {"random_state": 0, "on_empty": "ignore"}
 
     def precision(model):
         return average_precision(
@@ -161,7 +159,7 @@ def test_without_noise_nothing_is_lost_against_the_defaults():
     X = rng.normal(size=(400, 8))
     truth = (np.sin(X @ rng.normal(size=(8, 6)) / 2) > 0.2).astype(int)
     train, test = slice(0, 250), slice(250, None)
-    quiet = {"random_state": 0, "empty_rows": "ignore"}
+    quiet = {"random_state": 0, "on_empty": "ignore"}
     auto, plain = (
         average_precision(
             truth[test],
@@ -224,7 +222,7 @@ def test_rare_labels_and_empty_rows_stop_nothing(partial_problem):
     assert len(caught) == 1  # of the rows, once; none of the inner fits
     assert all(0 < value < 1 for point in model.selection_["tried"] for value in point["fold_precision"])
     with pytest.raises(ValueError, match="rows have no candidate label"):
-        PMLMA(weights="auto", empty_rows="error").fit(X, candidates)
+        PMLMA(weights="auto", on_empty="raise").fit(X, candidates)
 
 
 def test_more_labels_than_features(partial_problem):
@@ -282,7 +280,7 @@ def test_other_values_are_refused(partial_problem, wrong):
 )
 def test_too_few_rows_are_refused(partial_problem, settings, fewest):
     X, candidates, _ = partial_problem
-    model = PMLMA(weights="auto", empty_labels="ignore", random_state=0, **settings)
+    model = PMLMA(weights="auto", on_empty="ignore", random_state=0, **settings)
     few = fewest - 1
     with pytest.raises(ValueError, match=f"needs at least .* there, got . of {few};.* give lam, alpha, beta"):
         model.fit(X[:few], candidates[:few])

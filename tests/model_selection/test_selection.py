@@ -26,12 +26,11 @@ class Planted(BasePMLClassifier):
 
     fits: ClassVar[list[int]] = []
 
-    def __init__(self, *, blur=0.0, broken=False, threshold=0.5, empty_rows="warn", empty_labels="error"):
+    def __init__(self, *, blur=0.0, broken=False, threshold=0.5, on_empty="warn"):
         self.blur = blur
         self.broken = broken
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
     def _fit(self, X, Y):
         Planted.fits.append(len(X))
@@ -96,7 +95,7 @@ def test_a_real_method_is_not_fooled_by_its_training_rows():
     X = rng.normal(size=(150, 5))
     truth = (X @ rng.normal(size=(5, 6)) > 0.3).astype(int)
     candidates = top_up(truth, 5, random_state=0)
-    estimator = CandidateRidge(random_state=0, empty_rows="ignore")
+    estimator = CandidateRidge(random_state=0, on_empty="ignore")
     strength = next(name for name in ("ridge", "gamma", "alpha") if name in estimator.get_params())
     found = select_parameters(estimator, {strength: [1e-9, 1.0]}, X, candidates)
     assert found.parameters == {strength: 1.0}
@@ -116,8 +115,8 @@ def test_oracle_uses_the_truth_and_needs_it():
     grid = {"feature": [1, -1]}
 
     class Turned(Planted):
-        def __init__(self, *, feature=1, threshold=0.5, empty_rows="warn", empty_labels="error"):
-            super().__init__(threshold=threshold, empty_rows=empty_rows, empty_labels=empty_labels)
+        def __init__(self, *, feature=1, threshold=0.5, on_empty="warn"):
+            super().__init__(threshold=threshold, on_empty=on_empty)
             self.feature = feature
 
         def _fit(self, X, Y):

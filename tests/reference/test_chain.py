@@ -26,7 +26,7 @@ def ridge_chain(features, Y, queries, order):
 @pytest.mark.parametrize("order", [None, [3, 1, 0, 5, 4, 2]])
 def test_is_a_chain_of_ridge_classifiers(partial_problem, order):
     X, candidates, _ = partial_problem
-    model = CandidateChain(order=order).fit(X[:90], candidates[:90])
+    model = CandidateChain(order=order, threshold=0.0).fit(X[:90], candidates[:90])
     mapped = model.feature_map_.transform(X)
     expected = ridge_chain(mapped[:90], candidates[:90], mapped[90:], model.order_)
     assert_allclose(model.decision_function(X[90:]), expected, atol=1e-8)
@@ -37,7 +37,9 @@ def test_is_a_chain_of_ridge_classifiers(partial_problem, order):
 
 def test_agrees_with_scikit_learn_in_the_order_of_the_columns(partial_problem):
     X, candidates, _ = partial_problem
-    model = CandidateChain(LogisticRegression(), order=range(6), feature_map="linear").fit(X, candidates)
+    model = CandidateChain(LogisticRegression(), order=range(6), feature_map="linear", threshold=0.0).fit(
+        X, candidates
+    )
     mapped = model.feature_map_.transform(X)
     theirs = ClassifierChain(LogisticRegression()).fit(mapped, candidates)
     assert_allclose(model.decision_function(X), theirs.predict_proba(mapped) - 0.5)
@@ -46,7 +48,7 @@ def test_agrees_with_scikit_learn_in_the_order_of_the_columns(partial_problem):
 
 def test_one_label_is_no_chain(partial_problem):
     X, candidates, _ = partial_problem
-    model = CandidateChain(empty_rows="ignore").fit(X, candidates[:, [1]])
+    model = CandidateChain(on_empty="ignore").fit(X, candidates[:, [1]])
     mapped = model.feature_map_.transform(X)
     alone = RidgeClassifier().fit(mapped, candidates[:, 1])
     assert_allclose(model.decision_function(X)[:, 0], alone.decision_function(mapped), atol=1e-9)
@@ -75,7 +77,7 @@ def test_decisions_are_handed_on():
     X = rng.normal(size=(200, 3))
     first = X[:, 0] + 0.5 * rng.normal(size=200) > 0
     Y = np.column_stack([first, first])
-    model = CandidateChain(order=[0, 1], feature_map="linear", empty_rows="ignore").fit(X, Y)
+    model = CandidateChain(order=[0, 1], feature_map="linear", threshold=0.0, on_empty="ignore").fit(X, Y)
     decisions = model.predict(X)
     assert_array_equal(decisions[:, 0], decisions[:, 1])
     assert np.abs(model.chain_.estimators_[1].coef_.ravel()[:3]).max() < 0.1
@@ -87,13 +89,13 @@ def test_labels_of_all_rows_or_none_are_left_out(partial_problem):
     Y[:, 1], Y[:, 4] = 0, 1
     rest = [0, 2, 3, 5]
     for estimator, extreme in ((None, 1.0), (LogisticRegression(), 0.5)):
-        model = CandidateChain(estimator, empty_labels="ignore").fit(X, Y)
+        model = CandidateChain(estimator, on_empty="ignore").fit(X, Y)
         scores = model.decision_function(X)
         assert_array_equal(scores[:, 1], -extreme)
         assert_array_equal(scores[:, 4], extreme)
         assert sorted(model.order_.tolist()) == rest
         order = [rest.index(label) for label in model.order_]
-        without = CandidateChain(estimator, empty_rows="ignore", order=order).fit(X, Y[:, rest])
+        without = CandidateChain(estimator, on_empty="ignore", order=order).fit(X, Y[:, rest])
         assert_allclose(scores[:, rest], without.decision_function(X), atol=1e-10)
 
 
@@ -102,7 +104,7 @@ def test_labels_of_all_rows_or_none_are_left_out(partial_problem):
 )
 def test_zero_is_the_cut_of_every_classifier(partial_problem, estimator, extent):
     X, candidates, _ = partial_problem
-    model = CandidateChain(estimator).fit(X, candidates)
+    model = CandidateChain(estimator, threshold=0.0).fit(X, candidates)
     mapped = model.feature_map_.transform(X)
     decisions = np.empty((120, 6))
     decisions[:, model.order_] = model.chain_.predict(mapped)

@@ -51,7 +51,7 @@ class TestLinearMachine:
 
 def test_scores_are_those_of_a_machine_on_standardised_distances(partial_problem):
     X, candidates, _ = partial_problem
-    model = LIFT(random_state=0, C=0.5).fit(X[:90], candidates[:90])
+    model = LIFT(random_state=0, C=0.5, threshold=0.0).fit(X[:90], candidates[:90])
     scaled = model.scaler_.transform(X)
     expected = np.empty((30, 6))
     for label, centres in enumerate(model.centres_):
@@ -94,7 +94,7 @@ def test_labels_with_too_few_rows_on_a_side_score_by_their_share(partial_problem
     Y[5, 1] = 1  # one row has it
     Y[:, 2] = 1  # all rows have it
     Y[:-1, 3] = 1  # all but one
-    model = LIFT(empty_labels="ignore", empty_rows="ignore", random_state=0).fit(X, Y)
+    model = LIFT(on_empty="ignore", random_state=0).fit(X, Y)
     scores = model.decision_function(X)
     value = 2 / 120 - 1
     assert_allclose(scores[:, 0], -1)
@@ -124,7 +124,7 @@ def test_the_seed_decides(partial_problem):
 def test_a_label_does_not_see_the_others(partial_problem):
     X, candidates, _ = partial_problem
     together = LIFT(random_state=0).fit(X, candidates).decision_function(X)
-    alone = LIFT(random_state=0, empty_rows="ignore").fit(X, candidates[:, [3]]).decision_function(X)
+    alone = LIFT(random_state=0, on_empty="ignore").fit(X, candidates[:, [3]]).decision_function(X)
     assert_array_equal(alone[:, 0], together[:, 3])
 
 
@@ -151,7 +151,7 @@ def test_real_data(data_folder):
     values = []
     for train, test in list(KFold(10, shuffle=True, random_state=0).split(data.X))[:5]:
         for labels in (data.candidates, data.truth):
-            model = LIFT(random_state=0, empty_rows="ignore").fit(data.X[train], labels[train])
+            model = LIFT(random_state=0, on_empty="ignore").fit(data.X[train], labels[train])
             values.append(average_precision(data.truth[test], model.decision_function(data.X[test])))
     assert 0.78 < np.mean(values[::2]) < 0.84
     assert 0.80 < np.mean(values[1::2]) < 0.86

@@ -98,7 +98,7 @@ def test_the_estimator_given_stays_as_it_was(partial_problem):
     given = CandidateRidge(gamma=2.0)
     oracle = Oracle(given).fit(X, candidates, truth=truth)
     assert not hasattr(given, "coef_")
-    assert given.empty_labels == "error"
+    assert given.on_empty == "warn"
     assert oracle.get_params()["estimator__gamma"] == 2.0
     assert oracle.estimator_.gamma == 2.0
 
@@ -117,15 +117,15 @@ class TestTruth:
         X = rng.normal(size=(6, 2))
         y = [{"cat", "dog"}, {"dog", "owl"}, {"cat"}, {"owl", "cat"}, {"dog"}, {"owl"}]
         truth = [{"dog"}, {"owl"}, {"cat"}, {"owl"}, {"dog"}, set()]
-        oracle = Oracle(empty_rows="ignore").fit(X, y, truth=truth)
+        oracle = Oracle(on_empty="ignore").fit(X, y, truth=truth)
         assert oracle.classes_.tolist() == ["cat", "dog", "owl"]
-        plain = CandidateRidge(empty_rows="ignore").fit(X, truth)
+        plain = CandidateRidge(on_empty="ignore").fit(X, truth)
         assert_array_equal(oracle.decision_function(X), plain.decision_function(X))
 
         never_true = [row - {"owl"} for row in truth]
-        with pytest.raises(ValueError, match=r"1 of 3 labels are nobody's candidate \(owl\)"):
-            Oracle(empty_rows="ignore").fit(X, y, truth=never_true)
-        oracle.set_params(empty_labels="ignore").fit(X, y, truth=never_true)
+        with pytest.raises(ValueError, match=r"1 of 2 labels are nobody's candidate \(owl\)"):
+            Oracle(on_empty="raise").fit(X[2:4], y[2:4], truth=[{"cat"}, {"cat"}])
+        oracle.set_params(on_empty="ignore").fit(X, y, truth=never_true)
         assert oracle.classes_.tolist() == ["cat", "dog", "owl"]
         assert_allclose(oracle.decision_function(X)[:, 2], 0, atol=1e-12)
 
@@ -224,7 +224,7 @@ class TestLabelsWithoutContrast:
         Y[:, 2], Y[:, 3] = 0, 1
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            oracle = Oracle(estimator, empty_labels="ignore").fit(X, np.ones_like(Y), truth=Y)
+            oracle = Oracle(estimator, on_empty="ignore").fit(X, np.ones_like(Y), truth=Y)
             scores = oracle.decision_function(X)
         assert_array_equal(oracle.predict(X)[:, 2:4], [[0, 1]] * 120)
         assert (scores.argmax(axis=1) != 2).all()
@@ -236,7 +236,7 @@ class TestLabelsWithoutContrast:
         X, _, truth = partial_problem
         with warnings.catch_warnings():
             warnings.simplefilter("error", DataConversionWarning)
-            oracle = Oracle(estimator, empty_rows="ignore").fit(X, truth[:, [0]])
+            oracle = Oracle(estimator, on_empty="ignore").fit(X, truth[:, [0]])
         scores, decisions = oracle.decision_function(X), oracle.predict(X)
         assert scores.shape == decisions.shape == oracle.predict_proba(X).shape == (120, 1)
         assert_array_equal(decisions, scores > oracle.threshold_)
@@ -244,7 +244,9 @@ class TestLabelsWithoutContrast:
 
     @pytest.mark.filterwarnings("ignore:Every label is a candidate", "ignore:Label not")
     @pytest.mark.parametrize(
-        "estimator", [MLKNN(), KNeighborsClassifier(), OneVsRestClassifier(LogisticRegression())], ids=repr
+        "estimator",
+        [MLKNN(threshold=0.5), KNeighborsClassifier(), OneVsRestClassifier(LogisticRegression())],
+        ids=repr,
     )
     def test_single_label_of_all_rows(self, partial_problem, estimator):
         X, _, _ = partial_problem
@@ -256,16 +258,16 @@ class TestLabelsWithoutContrast:
         X, candidates, truth = partial_problem
         Y = truth.copy()
         Y[0], Y[:, 2] = 0, 0
-        strict = PMLMA(empty_rows="error", empty_labels="error")
+        strict = PMLMA(on_empty="raise")
         for estimator in (strict, make_pipeline(StandardScaler(), strict)):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                oracle = Oracle(estimator, empty_rows="ignore", empty_labels="ignore")
+                oracle = Oracle(estimator, on_empty="ignore")
                 oracle.fit(X, np.maximum(candidates, Y), truth=Y)
-            with pytest.raises(ValueError, match="nobody's candidate"):
-                Oracle(estimator, empty_rows="ignore").fit(X, candidates, truth=Y)
+            with pytest.warns(UserWarning, match="nobody's candidate"):
+                Oracle(estimator).fit(X, candidates, truth=Y)
             with pytest.raises(ValueError, match="have no candidate label"):
-                Oracle(estimator, empty_rows="error", empty_labels="ignore").fit(X, candidates, truth=Y)
+                Oracle(estimator, on_empty="raise").fit(X, candidates, truth=Y)
 
 
 def test_a_number_as_threshold_cuts_the_scores(partial_problem):
@@ -274,8 +276,8 @@ def test_a_number_as_threshold_cuts_the_scores(partial_problem):
     scores = oracle.decision_function(X)
     assert_array_equal(oracle.predict(X), scores > 0.3)
     assert_array_equal(oracle.predict_proba(X) > 0.5, scores > 0.3)
-    with pytest.raises(ValueError, match='threshold must be "estimator" or a finite number'):
-        Oracle(threshold="auto").fit(X, candidates, truth=truth)
+    with pytest.raises(ValueError, match='threshold must be "auto" or a finite number'):
+        Oracle(threshold="non-candidates").fit(X, candidates, truth=truth)
 
 
 def test_decisions_are_the_estimators_even_against_its_scores(partial_problem):

@@ -95,7 +95,7 @@ def test_odd_candidates(learner, kind):
     X = np.random.default_rng(1).normal(size=(40, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model = clone(learner).set_params(empty_rows="ignore", empty_labels="ignore").fit(X, Y)
+        model = clone(learner).set_params(on_empty="ignore").fit(X, Y)
         scores, probabilities = model.decision_function(X), model.predict_proba(X)
     assert scores.shape == Y.shape
     assert np.isfinite(scores).all()

@@ -16,10 +16,8 @@ SOUND = CandidateRidge(feature_map="linear")
 class Broken(CandidateRidge):
     """Ridge with one fault."""
 
-    def __init__(self, *, fault="", empty_rows="warn", empty_labels="error", random_state=None):
-        super().__init__(
-            feature_map="linear", empty_rows=empty_rows, empty_labels=empty_labels, random_state=random_state
-        )
+    def __init__(self, *, fault="", on_empty="warn", random_state=None):
+        super().__init__(feature_map="linear", on_empty=on_empty, random_state=random_state)
         self.fault = fault
 
     def fit(self, X, y):
@@ -32,7 +30,7 @@ class Broken(CandidateRidge):
             X.setflags(write=True)
             X[0, 0] += 1
         if self.fault == "accepts anything":
-            return clone(self).set_params(empty_rows="ignore", empty_labels="ignore", fault="").fit(X, y)
+            return clone(self).set_params(on_empty="ignore", fault="").fit(X, y)
         return super().fit(X, y)
 
     def _fit(self, X, Y):

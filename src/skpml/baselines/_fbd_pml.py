@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors
 from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor
@@ -199,12 +199,12 @@ class FBDPML(BasePMLClassifier):
         Neighbours of a row in the graph; all other rows, where there are fewer.
     n_anchors : int or None, default=None
         Anchors of the feature map; None is five for every feature, at most 3000. All rows, where there are fewer.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Scores above it are predicted; the rules are those of :mod:`skpml._threshold`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. 0.5 is used in comparisons.
     max_iter : int, default=50
     tol : float, default=1e-4
         Stop, but not before the third iteration, where the objective changes relatively by less.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
         Draws the anchors, where not all rows are anchors. Nothing else is random.
@@ -255,6 +255,21 @@ class FBDPML(BasePMLClassifier):
     np.float64(1.0)
     """
 
+    _facts = MethodFacts(
+        name="fbd-pml",
+        title="FBD-PML (reimplementation from the abstract)",
+        kind="baseline",
+        summary="fuzzy confidences refined by feature clusters and by labels in turn",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        source="abstract",
+        year=2025,
+        reference="Fang, Hu, Hu, Chen, Xie, Han. Fuzzy bifocal disambiguation for partial multi-label "
+        "learning. Neural Networks 185:107137, 2025.",
+        comparison_threshold=0.5,
+    )
+
     def __init__(
         self,
         *,
@@ -265,11 +280,10 @@ class FBDPML(BasePMLClassifier):
         lam5: float = 1.0,
         n_neighbors: int = 5,
         n_anchors: int | None = None,
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         max_iter: int = 50,
         tol: float = 1e-4,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.lam1 = lam1
@@ -282,17 +296,18 @@ class FBDPML(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         check_parameters(
             self,
             weights=("lam1", "lam2", "lam3", "lam4", "lam5", "tol"),
             counts=("n_neighbors", "max_iter"),
             optional_counts=("n_anchors",),
         )
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X)
         n_anchors = self.n_anchors or min(5 * X.shape[1], MAX_ANCHORS)

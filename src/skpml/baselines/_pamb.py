@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from skpml._ordering import label_order
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import MAX_ANCHORS, RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import one_blas, ridge_factor
 
@@ -196,9 +196,10 @@ class PAMB(BasePMLClassifier):
         output of a scikit-learn transformer.
     n_anchors : int or None, default=None
         Anchors of the "rbf" map; None is twice the number of features, at most 3000. All rows, where there are fewer.
-    threshold : float, "non-candidates" or "auto", default="non-candidates"
-        Scores above it are predicted; see :mod:`skpml._threshold`.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. "non-candidates" is
+        used in comparisons.
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (no column uses them) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
         Draws the anchors and the code, both by content: the same data in another order give the same model.
@@ -241,6 +242,20 @@ class PAMB(BasePMLClassifier):
     (300, 5)
     """
 
+    _facts = MethodFacts(
+        name="pamb",
+        title="PAMB (reimplementation from the abstract)",
+        kind="baseline",
+        summary="binary problems by ternary error-correcting codes, candidates used whole",
+        nonlinear=True,
+        random=True,
+        source="abstract",
+        year=2023,
+        reference="Liu, Jia, Zhang. Towards Enabling Binary Decomposition for Partial Multi-Label Learning."
+        " IEEE TPAMI 45(11), 2023.",
+        comparison_threshold="non-candidates",
+    )
+
     def __init__(
         self,
         *,
@@ -251,9 +266,8 @@ class PAMB(BasePMLClassifier):
         lam: float = 1.0,
         feature_map: Any = "rbf",
         n_anchors: int | None = None,
-        threshold: float | str = "non-candidates",
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.z = z
@@ -264,11 +278,10 @@ class PAMB(BasePMLClassifier):
         self.feature_map = feature_map
         self.n_anchors = n_anchors
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         check_parameters(
             self,
             weights=("min_share", "lam"),
@@ -279,6 +292,8 @@ class PAMB(BasePMLClassifier):
             not isinstance(self.z, Integral) or isinstance(self.z, bool) or self.z < 0
         ):
             raise ValueError(f"z must be None or a whole number of at least 0, got {self.z!r}.")
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         rng = check_random_state(self.random_state)
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler
 from skpml.graph import reconstruction_weights
 
@@ -190,14 +190,14 @@ class PARTICLE(BasePMLClassifier):
         A candidate is credible with at least this share of the highest confidence of its row; between 0 and 1.
     C : float, default=1.0
         Weight of the squared hinge losses against the size of a model, above 0.
-    threshold : float, "variant", "auto" or "non-candidates", default="variant"
-        Scores above it are predicted. "variant" is the method's own cut, 0 for "vls" and 0.5 for "map"; for the
-        other two names see :mod:`skpml._threshold`.
+    threshold : float, "variant", "auto" or "non-candidates", default="auto"
+        Scores above it are predicted. "variant" is the rule of the paper, 0 for "vls" and 0.5 for "map"; for the
+        other two names see :mod:`skpml.base`.
     max_iter : int, default=1000
         Most propagation steps.
     tol : float, default=1e-5
         Stop where a step changes F by less, in the Frobenius norm.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
 
     Attributes
@@ -251,6 +251,29 @@ class PARTICLE(BasePMLClassifier):
     (300, 5)
     """
 
+    _facts = MethodFacts(
+        name="particle",
+        title="PARTICLE (PAR-VLS)",
+        kind="baseline",
+        summary="credible labels by propagation, then pairs of labels vote against a virtual label",
+        confidences=True,
+        nonlinear=True,
+        source="paper",
+        year=2020,
+        reference="Zhang, Fang. Partial Multi-Label Learning via Credible Label Elicitation. IEEE TPAMI "
+        "43(10):3587–3599, 2021 (online 2020).",
+        comparison_threshold="variant",
+    )
+    _variants = (
+        replace(
+            _facts,
+            name="particle-map",
+            title="PARTICLE (PAR-MAP)",
+            summary="credible labels by propagation, then a posterior from the votes of pairs",
+            parameters={"variant": "map"},
+        ),
+    )
+
     _threshold_rules = ("variant", "auto", "non-candidates")
 
     def __init__(
@@ -261,11 +284,10 @@ class PARTICLE(BasePMLClassifier):
         n_neighbors: int = 10,
         credibility: float = 0.9,
         C: float = 1.0,
-        threshold: float | str = "variant",
+        threshold: float | str = "auto",
         max_iter: int = 1000,
         tol: float = 1e-5,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
     ) -> None:
         self.variant = variant
         self.alpha = alpha
@@ -275,11 +297,9 @@ class PARTICLE(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
-        self._check_parameters()
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         H = reconstruction_weights(scaled, n_neighbors=self.n_neighbors)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import LinearMap, RangeScaler
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
 
@@ -118,13 +118,12 @@ class PMLLRS(BasePMLClassifier):
         Weight β of the absolute noise. A residual beyond it is taken as noise: see the notes.
     eta : float, default=1.0
         Weight η of the sum of singular values of the classifier.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Scores above it are predicted. "auto" and "non-candidates" estimate it without true labels; see
-        :mod:`skpml._threshold`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. 0.5 is used in comparisons.
     max_iter : int, default=1000
     tol : float, default=1e-6
         Stop where no constraint is off by more, relative to ‖Y‖, and the variables stand still.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
 
     Attributes
@@ -175,17 +174,29 @@ class PMLLRS(BasePMLClassifier):
     True
     """
 
+    _facts = MethodFacts(
+        name="pml-lrs",
+        title="PML-LRS",
+        kind="baseline",
+        summary="candidates as low-rank labels plus sparse noise, with a low-rank classifier",
+        confidences=True,
+        source="paper",
+        year=2019,
+        reference="Sun, Feng, Wang, Lang, Jin. Partial Multi-Label Learning by Low-Rank and Sparse "
+        "Decomposition. AAAI 2019, 5016–5023.",
+        comparison_threshold=0.5,
+    )
+
     def __init__(
         self,
         *,
         gamma: float = 0.01,
         beta: float = 0.1,
         eta: float = 1.0,
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         max_iter: int = 1000,
         tol: float = 1e-6,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
     ) -> None:
         self.gamma = gamma
         self.beta = beta
@@ -193,11 +204,12 @@ class PMLLRS(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
+
+    def _check_parameters(self) -> None:
+        check_parameters(self, weights=("gamma", "beta", "eta", "tol"), counts=("max_iter",))
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        check_parameters(self, weights=("gamma", "beta", "eta", "tol"), counts=("max_iter",))
         self.feature_map_: Any = make_pipeline(RangeScaler(), LinearMap(intercept=True))
         # Single precision cannot tell when the constraints hold to the tolerance.
         mapped = self.feature_map_.fit_transform(X).astype(np.float64, copy=False)

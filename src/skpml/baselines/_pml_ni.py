@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import LinearMap, RangeScaler
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
 
@@ -125,13 +125,12 @@ class PMLNI(BasePMLClassifier):
         Weight β of the sum of singular values of the classifier.
     gamma : float, default=0.5
         Weight γ of the absolute coefficients of the noise identifier. See the notes: below β, or there is no identifier.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Scores above it are predicted. "auto" and "non-candidates" estimate it without true labels; see
-        :mod:`skpml._threshold`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. 0.5 is used in comparisons.
     max_iter : int, default=500
     tol : float, default=1e-7
         Stop where ‖H − W − S‖ is smaller, relative to ‖H‖, and W stands still.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
 
     Attributes
@@ -184,17 +183,28 @@ class PMLNI(BasePMLClassifier):
     True
     """
 
+    _facts = MethodFacts(
+        name="pml-ni",
+        title="PML-NI",
+        kind="baseline",
+        summary="a low-rank classifier and a sparse identifier of noisy labels, fitted jointly",
+        source="release",
+        year=2022,
+        reference="Xie, Huang. Partial Multi-Label Learning with Noisy Label Identification. IEEE TPAMI "
+        "44(7):3676–3687, 2022.",
+        comparison_threshold=0.5,
+    )
+
     def __init__(
         self,
         *,
         lam: float = 10.0,
         beta: float = 0.5,
         gamma: float = 0.5,
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         max_iter: int = 500,
         tol: float = 1e-7,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
     ) -> None:
         self.lam = lam
         self.beta = beta
@@ -202,11 +212,12 @@ class PMLNI(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
+
+    def _check_parameters(self) -> None:
+        check_parameters(self, weights=("lam", "beta", "gamma", "tol"), counts=("max_iter",))
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
-        check_parameters(self, weights=("lam", "beta", "gamma", "tol"), counts=("max_iter",))
         self.feature_map_: Any = make_pipeline(RangeScaler(), LinearMap(intercept=True))
         # Single precision cannot tell when H and W + S agree to the tolerance.
         mapped = self.feature_map_.fit_transform(X).astype(np.float64, copy=False)

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, gen_batches
 
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.candidate_likelihood._search import (
     FAMILIES,
     Evidence,
@@ -100,8 +100,8 @@ class CandidateLikelihood(BasePMLClassifier):
         to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
     view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
         How much each view counts; "auto" learns it from the candidates.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Probabilities above it are predicted. For the names see :mod:`skpml._threshold`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Probabilities above it are predicted; "auto" is 0.5.
     max_iter : int, default=200
         Most steps of a logistic fit.
     tol : float, default=1e-5
@@ -110,7 +110,7 @@ class CandidateLikelihood(BasePMLClassifier):
         Settings fitted together: memory is that of so many times the scores.
     device : str or None, default=None
         None computes with NumPy; a name such as "cuda" with PyTorch on that device.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
         Draws the anchors and the inner folds.
@@ -167,6 +167,17 @@ class CandidateLikelihood(BasePMLClassifier):
     (300, 5)
     """
 
+    _facts = MethodFacts(
+        name="candidate-likelihood",
+        title="Candidate likelihood",
+        kind="own",
+        summary="a probability for every candidate from a model of the noise; sets itself without true "
+        "labels",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+    )
+
     _takes_views = True
     _scores_are_probabilities = True
 
@@ -186,13 +197,12 @@ class CandidateLikelihood(BasePMLClassifier):
         n_anchors: int | None = None,
         views: Any = None,
         view_weights: Any = "auto",
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         max_iter: int = 200,
         tol: float = 1e-5,
         batch: int = 8,
         device: str | None = None,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.family = family
@@ -213,8 +223,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self.tol = tol
         self.batch = batch
         self.device = device
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
@@ -222,7 +231,6 @@ class CandidateLikelihood(BasePMLClassifier):
             return self._fit_rows(X, Y)
 
     def _fit_rows(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self._check_parameters()
         rates = known_rates(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
         self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)

@@ -228,7 +228,7 @@ def _doubts(
 def _model(method: Any, n_rows: int, random_state: int) -> Any:
     if not isinstance(method, str):
         return method
-    model = get_method(method)(empty_rows="ignore", empty_labels="ignore")
+    model = get_method(method)(on_empty="ignore")
     if "random_state" in model.get_params():
         model.set_params(random_state=random_state)
     if method == "candidate-likelihood":

@@ -103,9 +103,8 @@ def cross_fit(
     whole = _fitted_to_some(model, cut, max_rows)
     inner = clone(model)
     # A fold may lack a label, or all labels of its rows.
-    inner.set_params(
-        **{name: "ignore" for name in ("empty_rows", "empty_labels") if name in inner.get_params()}
-    )
+    if "on_empty" in inner.get_params():
+        inner.set_params(on_empty="ignore")
     if isinstance(whole, CandidateLikelihood):
         inner.set_params(selection=whole.selection_)
     probabilities, folds = np.empty(Y.shape), np.empty(len(Y), dtype=np.intp)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 # Parameters that the command sets itself.
 _RESERVED = {
-    "empty_rows": "--allow-empty",
-    "empty_labels": "--allow-empty",
     "on_empty": "--allow-empty",
     "random_state": "--seed",
     "callback": "the command itself, for its progress bar",
@@ -137,8 +135,6 @@ def _make_model(name: str, parameters: tuple[str, ...], seed: int) -> Any:
         given[key] = _parse_value(value)
     if "random_state" in known:
         given["random_state"] = seed
-    if "empty_labels" in known:
-        given["empty_labels"] = "warn"
     return model.set_params(**given)
 
 

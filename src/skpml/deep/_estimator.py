@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from skpml._ordering import feature_order, label_order, row_order
 from skpml._validation import check_device, check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
 from skpml.likelihood._noise_model import given_one, posterior, sigmoid
 from skpml.likelihood._settings import (
@@ -86,11 +86,11 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         ``network(n_features, n_labels)`` returns a new ``torch.nn.Module`` that maps rows (n, n_features) to logits
         (n, n_labels): a convolutional network for pictures, say. It sees the features as they are, in the precision of X;
         `hidden_layer_sizes` and `dropout` are not used then. None is the network of these, on standardised features.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Probabilities above it are predicted. For the names see :mod:`skpml._threshold`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Probabilities above it are predicted; "auto" is 0.5.
     device : str or None, default=None
         Of PyTorch, such as "cuda"; None is the CPU.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
         Draws the rows held out, the mini-batches, the first weights and the dropout. PyTorch's own generators are left as
@@ -141,6 +141,17 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     (200, 5)
     """
 
+    _facts = MethodFacts(
+        name="deep-candidate-likelihood",
+        title="Deep candidate likelihood",
+        kind="own",
+        summary="the same with networks that learn their features, for raw images and signals",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        needs="torch",
+    )
+
     _scores_are_probabilities = True
 
     def __init__(
@@ -158,10 +169,9 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         noise_rate: Any = "auto",
         at_least_one: bool | str = "auto",
         network: Factory | None = None,
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         device: str | None = None,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -178,15 +188,12 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         self.network = network
         self.threshold = threshold
         self.device = device
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        _require_torch()
         from skpml.deep._ensemble import train_ensemble
 
-        self._check_parameters()
         rates = known_rates(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
         scaled = RangeScaler().fit_transform(X)
@@ -332,6 +339,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         return np.mean(each, axis=0)
 
     def _check_parameters(self) -> None:
+        _require_torch()
         check_parameters(
             self,
             weights=("weight_decay",),

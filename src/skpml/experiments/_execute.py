@@ -189,7 +189,7 @@ def _classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork
         result["tune_seconds"] = clock.seconds
         model.set_params(**result["chosen"])
     if not isinstance(model, BasePMLClassifier):
-        model = Oracle(model, empty_rows="ignore", empty_labels="ignore")
+        model = Oracle(model, on_empty="ignore")
     labels = truth if run.trained_on == "truth" else dataset.candidates
     with _Clock(work) as clock:
         model.fit(X[train], labels[train])
@@ -218,10 +218,12 @@ def make_estimator(run: Run, folder: Path | None) -> Any:
     # Different for every fold, the same for all methods: they draw the same anchors, and can share them.
     usual = {
         "random_state": run.seed * run.folds + (run.fold or 0),
-        "empty_rows": "ignore",
-        "empty_labels": "ignore",
+        "on_empty": "ignore",
     }
-    return model.set_params(**{k: v for k, v in usual.items() if k in known}, **run.parameters)
+    if not own:
+        # Results are those of the methods as published; keys of stored runs hold only what a suite sets.
+        usual["threshold"] = get_method(run.method).comparison_threshold
+    return model.set_params(**{**{k: v for k, v in usual.items() if k in known}, **run.parameters})
 
 
 def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbor_similarity
 from skpml.modal_alignment._solver import WEIGHTS, Callback, Weights, solve
@@ -58,7 +58,7 @@ class PMLMA(BasePMLClassifier):
         labels; on no data set of the method page did it raise average precision, hence the default.
     threshold : float or "auto", default="auto"
         Scores above it are predicted. "auto" estimates, without any true label, how far the noise has lifted the
-        scores of negatives, and cuts half way; see :mod:`skpml._threshold`. The paper uses 0.5.
+        scores of negatives, and cuts half way; see :mod:`skpml.base`. The paper uses 0.5.
     max_iter : int, default=50
     tol : float, default=1e-3
         Stop where the objective changes relatively by less.
@@ -71,7 +71,7 @@ class PMLMA(BasePMLClassifier):
         How much each view counts; "auto" learns it from the candidates.
     without : collection of {"decomposition", "alignment", "prototypes"}, default=()
         Parts of the objective to leave out, for ablation.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     callback : callable or None, default=None
         Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. The fits
@@ -126,6 +126,20 @@ class PMLMA(BasePMLClassifier):
     (300, 5)
     """
 
+    _facts = MethodFacts(
+        name="pml-ma",
+        title="PML-MA",
+        kind="flagship",
+        summary="low-rank labels aligned with features, globally and between neighbours",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        source="paper",
+        year=2026,
+        reference="Chen, Lv, Huang, Fang, Wen, Xu, Li. Feature-Label Modal Alignment for Robust Partial "
+        "Multi-Label Learning.",
+    )
+
     _takes_views = True
 
     def __init__(
@@ -149,8 +163,7 @@ class PMLMA(BasePMLClassifier):
         views: Any = None,
         view_weights: Any = "auto",
         without: Collection[str] = (),
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:
@@ -172,13 +185,11 @@ class PMLMA(BasePMLClassifier):
         self.views = views
         self.view_weights = view_weights
         self.without = without
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.callback = callback
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self._check_parameters()
         self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
         self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():

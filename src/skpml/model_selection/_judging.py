@@ -300,7 +300,7 @@ def _prepare_for_folds(model: Any, n_rows: int, random_state: int) -> tuple[Any,
     model, changes, graphs = clone(model), {}, {}
     for path, value in model.get_params().items():
         name = path.rpartition("__")[2]
-        if name in ("empty_rows", "empty_labels"):
+        if name == "on_empty":
             changes[path] = "ignore"
         elif name == "random_state" and value is None:
             changes[path] = random_state

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpml._ordering import label_order
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, as_dense, resolve_feature_map
 
 __all__ = ["CandidateChain"]
@@ -36,9 +36,9 @@ class CandidateChain(BasePMLClassifier):
         are equally frequent, what their rows look like decides, so that the order of columns does not matter.
     feature_map, n_anchors
         As in :class:`skpml.PMLMA`.
-    threshold : float or {"auto", "non-candidates"}, default=0.0
-        Scores above it are predicted; 0 is the cut of the classifiers.
-    empty_rows, empty_labels
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. 0 is the cut of the classifiers.
+    on_empty
         As in :class:`skpml.PMLMA`.
     random_state : int, RandomState or None, default=None
         Draws the anchors, where not all rows are anchors. A random `estimator` brings its own.
@@ -83,6 +83,20 @@ class CandidateChain(BasePMLClassifier):
     True
     """
 
+    _facts = MethodFacts(
+        name="chain",
+        title="Classifier chain on the candidates",
+        kind="reference",
+        summary="each label sees the decisions on the labels before it",
+        nonlinear=True,
+        random=True,
+        source="paper",
+        year=2011,
+        reference="Read, Pfahringer, Holmes, Frank. Classifier chains for multi-label classification. "
+        "Machine Learning 85:333–359, 2011.",
+        comparison_threshold=0.0,
+    )
+
     def __init__(
         self,
         estimator: Any = None,
@@ -90,9 +104,8 @@ class CandidateChain(BasePMLClassifier):
         order: Any = None,
         feature_map: Any = "rbf",
         n_anchors: int | None = None,
-        threshold: float | str = 0.0,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -100,16 +113,17 @@ class CandidateChain(BasePMLClassifier):
         self.feature_map = feature_map
         self.n_anchors = n_anchors
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> None:
+    def _check_parameters(self) -> None:
         check_parameters(self, optional_counts=("n_anchors",))
         if self.estimator is not None and not hasattr(self.estimator, "fit"):
             raise ValueError(f"estimator must be a classifier or None, got {self.estimator!r}.")
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> None:
         estimator = RidgeClassifier() if self.estimator is None else clone(self.estimator)
-        self._method = _score_method(estimator)
+        self._response = _score_method(estimator)
         self.feature_map_: Any = make_pipeline(
             RangeScaler(),
             resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),
@@ -134,11 +148,11 @@ class CandidateChain(BasePMLClassifier):
         return order.astype(np.intp)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        is_probability = self._method == "predict_proba"
+        is_probability = self._response == "predict_proba"
         scores = np.tile(self._constant / 2 if is_probability else self._constant, (X.shape[0], 1))
         if self.chain_ is not None:
             mapped = as_dense(self.feature_map_.transform(X), X.dtype)
-            scores[:, self.order_] = getattr(self.chain_, self._method)(mapped) - 0.5 * is_probability
+            scores[:, self.order_] = getattr(self.chain_, self._response)(mapped) - 0.5 * is_probability
         return scores.astype(X.dtype)
 
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from skpml._ordering import feature_order, row_order
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler
 
 __all__ = ["LIFT"]
@@ -40,9 +40,9 @@ class LIFT(BasePMLClassifier):
         ``m = ⌈ratio · min(positives, negatives)⌉``, but no more than 500; above 0 and at most 1.
     C : float, default=1.0
         Weight of the errors in the support vector machine, above 0.
-    threshold : float or {"auto", "non-candidates"}, default=0.0
-        Scores above it are predicted; 0 is the border that the machines draw.
-    empty_rows, empty_labels
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. 0 is the border that the machines draw.
+    on_empty
         As in :class:`skpml.PMLMA`.
     random_state : int, RandomState or None, default=None
         Draws the first centres of k-means, for all labels from the same seed and in the order of the rows' content.
@@ -86,25 +86,36 @@ class LIFT(BasePMLClassifier):
     5
     """
 
+    _facts = MethodFacts(
+        name="lift",
+        title="LIFT on the candidates",
+        kind="reference",
+        summary="a linear machine on distances to clusters of each label's positives and negatives",
+        nonlinear=True,
+        random=True,
+        source="paper",
+        year=2015,
+        reference="Zhang, Wu. LIFT: Multi-Label Learning with Label-Specific Features. IEEE TPAMI "
+        "37(1):107–120, 2015.",
+        comparison_threshold=0.0,
+    )
+
     def __init__(
         self,
         *,
         ratio: float = 0.1,
         C: float = 1.0,
-        threshold: float | str = 0.0,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.ratio = ratio
         self.C = C
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
-        self._check_parameters()
         self.scaler_ = RangeScaler().fit(X)
         rows = self.scaler_.transform(X).astype(np.float64, copy=False)
         # k-means breaks ties by position and by the last digits: both in an order that permutations do not change.

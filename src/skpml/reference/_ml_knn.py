@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_chunked
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler
 
 __all__ = ["MLKNN"]
@@ -39,9 +39,9 @@ class MLKNN(BasePMLClassifier):
         k; all other rows where there are fewer.
     smoothing : float, default=1.0
         s, above 0.
-    threshold : float or {"auto", "non-candidates"}, default=0.5
-        Labels with a higher probability are predicted.
-    empty_rows, empty_labels
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. The paper uses 0.5.
+    on_empty
         As in :class:`skpml.PMLMA`.
 
     Attributes
@@ -83,25 +83,38 @@ class MLKNN(BasePMLClassifier):
     (2, 11, 5)
     """
 
+    _facts = MethodFacts(
+        name="ml-knn",
+        title="ML-kNN on the candidates",
+        kind="reference",
+        summary="posterior from the number of neighbours that carry a label",
+        nonlinear=True,
+        source="paper",
+        year=2007,
+        reference="Zhang, Zhou. ML-KNN: A lazy learning approach to multi-label learning. Pattern "
+        "Recognition 40(7):2038–2048, 2007.",
+        comparison_threshold=0.5,
+    )
+
     def __init__(
         self,
         *,
         n_neighbors: int = 10,
         smoothing: float = 1.0,
-        threshold: float | str = 0.5,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         check_parameters(self, weights=("smoothing",), counts=("n_neighbors",))
         if self.smoothing == 0:
             raise ValueError("smoothing must be above 0: a count that was never seen has no probability.")
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.scaler_ = RangeScaler().fit(X)
         self._rows: NDArray[Any] = self.scaler_.transform(X)
         self._labels: NDArray[Any] = Y

@@ -17,7 +17,6 @@ from skpml.reference._ridge import CandidateRidge
 
 __all__ = ["Oracle"]
 
-_OWN_CUT = "estimator"
 # What the scores are, best first, and where the estimator itself cuts them. Probabilities come before decision values
 # because ranking compares labels with each other, and separate classifiers need not agree on the scale of the latter.
 _CUTS = {"predict_proba": 0.5, "decision_function": 0.0, "predict": 0.5}
@@ -38,12 +37,12 @@ class Oracle(BasePMLClassifier):
     estimator : estimator or None, default=None
         A method of this library, or any multi-label classifier of scikit-learn. None is
         :class:`~skpml.reference.CandidateRidge`.
-    threshold : float or "estimator", default="estimator"
-        "estimator" leaves decisions and probabilities to the estimator. With a number, scores above it are predicted,
+    threshold : float or "auto", default="auto"
+        "auto" leaves decisions and probabilities to the estimator. With a number, scores above it are predicted,
         and probabilities are made from scores as everywhere in this library.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
-        What to do about rows without a true label and labels that no row truly has. The estimator's own parameters of
-        this name, if it has them, are not asked.
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
+        What to do about rows without a true label and labels that no row truly has. The estimator's own parameter of
+        this name is set to "ignore".
 
     Attributes
     ----------
@@ -76,20 +75,18 @@ class Oracle(BasePMLClassifier):
     (300, 5)
     """
 
-    _threshold_rules = (_OWN_CUT,)
+    _threshold_rules = ("auto",)
 
     def __init__(
         self,
         estimator: Any = None,
         *,
-        threshold: float | str = _OWN_CUT,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
     ) -> None:
         self.estimator = estimator
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
     def fit(self, X: Any, y: Any, truth: Any = None) -> Self:
         """Learn from rows and their true labels.
@@ -109,14 +106,14 @@ class Oracle(BasePMLClassifier):
         """
         return super().fit(X, y if truth is None else true_labels(truth, encode_labels(y)))
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         if self.estimator is not None and not hasattr(self.estimator, "fit"):
             raise ValueError(f"estimator must be a classifier or None, got {self.estimator!r}.")
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.estimator_: Any = CandidateRidge() if self.estimator is None else clone(self.estimator)
         policies = {
-            name: "ignore"
-            for name in self.estimator_.get_params()
-            if name.split("__")[-1] in ("empty_rows", "empty_labels")
+            name: "ignore" for name in self.estimator_.get_params() if name.split("__")[-1] == "on_empty"
         }
         self.estimator_.set_params(**policies)
         targets = Y.astype(np.int64)
@@ -159,7 +156,7 @@ class Oracle(BasePMLClassifier):
 
     def _has_own(self, method: str) -> bool:
         check_is_fitted(self)
-        return self.threshold == _OWN_CUT and self._layout == "indicator" and hasattr(self.estimator_, method)
+        return self.threshold == "auto" and self._layout == "indicator" and hasattr(self.estimator_, method)
 
     def _ask(self, method: str, X: Any) -> NDArray[Any]:
         """What a method of the estimator says, as an n×c matrix with a number for each label."""

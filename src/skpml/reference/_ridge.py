@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import ridge_factor
 
@@ -25,7 +26,7 @@ class CandidateRidge(BasePMLClassifier):
     ----------
     gamma : float, default=1.0
         Weight of the squared coefficients, at least 0.
-    feature_map, n_anchors, threshold, empty_rows, empty_labels, random_state
+    feature_map, n_anchors, threshold, on_empty, random_state
         As in :class:`skpml.PMLMA`.
 
     Attributes
@@ -41,6 +42,26 @@ class CandidateRidge(BasePMLClassifier):
     3000 by default.
     """
 
+    _facts = MethodFacts(
+        name="ridge",
+        title="Ridge on the candidates",
+        kind="reference",
+        summary="kernel ridge regression, one output a label: the honest floor",
+        nonlinear=True,
+        random=True,
+    )
+    _variants = (
+        replace(
+            _facts,
+            name="linear-ridge",
+            title="Linear ridge on the candidates",
+            summary="ridge regression on the features themselves, for methods without a kernel map",
+            nonlinear=False,
+            random=False,
+            parameters={"feature_map": "linear", "gamma": 10.0},
+        ),
+    )
+
     def __init__(
         self,
         *,
@@ -48,20 +69,20 @@ class CandidateRidge(BasePMLClassifier):
         feature_map: Any = "rbf",
         n_anchors: int | None = None,
         threshold: float | str = "auto",
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.gamma = gamma
         self.feature_map = feature_map
         self.n_anchors = n_anchors
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         check_parameters(self, weights=("gamma",), optional_counts=("n_anchors",))
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.feature_map_: Any = make_pipeline(
             RangeScaler(),
             resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),

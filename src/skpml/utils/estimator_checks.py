@@ -218,14 +218,14 @@ def check_row_of_all_candidates(estimator: Any) -> None:
 
 
 def check_rows_without_candidates(estimator: Any) -> None:
-    """A row without candidates is an error or is kept as a row that has no label, as ``empty_rows`` says."""
+    """A row without candidates is an error or is kept as a row that has no label, as ``on_empty`` says."""
     problem = made_up_problem()
     candidates = problem.candidates.copy()
     candidates[[3, 17]] = 0
-    model = fitted(estimator, problem.X, candidates, empty_rows="ignore")
+    model = fitted(estimator, problem.X, candidates, on_empty="ignore")
     assert_sound(model, problem.X_new, candidates.shape[1])
     assert_confidences(model, candidates)
-    assert_refused(estimator, problem.X, candidates, "row 3", empty_rows="error")
+    assert_refused(estimator, problem.X, candidates, "row 3", on_empty="raise")
 
 
 def check_label_without_candidates(estimator: Any) -> None:
@@ -234,8 +234,8 @@ def check_label_without_candidates(estimator: Any) -> None:
     candidates = problem.candidates.copy()
     candidates[:, 2] = 0
     candidates[~candidates.any(axis=1), 0] = 1
-    assert_refused(estimator, problem.X, candidates, "(2)", empty_labels="error")
-    model = fitted(estimator, problem.X, candidates, empty_labels="ignore")
+    assert_refused(estimator, problem.X, candidates, "(2)", on_empty="raise")
+    model = fitted(estimator, problem.X, candidates, on_empty="ignore")
     scores = assert_sound(model, problem.X_new, candidates.shape[1])
     assert_confidences(model, candidates)
     predicted = model.predict(problem.X_new)[:, 2].mean()
@@ -248,7 +248,7 @@ def check_one_label(estimator: Any) -> None:
     """One label alone works, and is found better than by chance."""
     problem = made_up_problem()
     has_label = problem.truth[:, :1]
-    model = fitted(estimator, problem.X, has_label, empty_rows="ignore")
+    model = fitted(estimator, problem.X, has_label, on_empty="ignore")
     scores = assert_sound(model, problem.X_new, 1)[:, 0]
     assert_confidences(model, has_label)
     true = problem.truth_new[:, 0] == 1

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from skpml._ordering import feature_order, label_order
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._p_lenfn.enhancement import enhance_labels
 from skpml.baselines._p_lenfn.solver import Weights, solve
 from skpml.features import RangeScaler
@@ -49,7 +49,7 @@ class PLENFN(BasePMLClassifier):
         Who counts neither as near nor as far: nobody, each row itself, or the first row of the data. The released code
         leaves out the first row for everybody, where each row itself was probably meant, and so depends on the order of
         rows; "first" matches it. Average precision differs in the fourth decimal.
-    threshold : "relative", "auto", "non-candidates" or float, default="relative"
+    threshold : "relative", "auto", "non-candidates" or float, default="auto"
         "relative" is the published rule: with the scores of a row brought to [0, 1], labels above 0.9 are predicted.
         The scores are then given relative to that cut of their row, so that 0 decides; they compare labels of one
         row, not rows. It says nothing about a single label, where "auto" is used. With the other rules, scores are
@@ -58,7 +58,7 @@ class PLENFN(BasePMLClassifier):
     tol : float, default=1e-3
         Stop where the objective falls relatively by less, after the fifth iteration. As a rule the limit comes first,
         as in the published results.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
         Draws where U and V start.
@@ -105,6 +105,20 @@ class PLENFN(BasePMLClassifier):
     True
     """
 
+    _facts = MethodFacts(
+        name="p-lenfn",
+        title="P-LENFN",
+        kind="baseline",
+        summary="labels enhanced by near and far rows; a linear model guided by a small network",
+        confidences=True,
+        random=True,
+        source="release",
+        year=2024,
+        reference="Chen, Wu, Han, Fang, Chen, Wen. Partial Multi-label Learning Based On Near-Far "
+        "Neighborhood Label Enhancement And Nonlinear Guidance. ACM MM 2024, 3722–3731.",
+        comparison_threshold="relative",
+    )
+
     _threshold_rules = ("relative", "auto", "non-candidates")
 
     def __init__(
@@ -116,11 +130,10 @@ class PLENFN(BasePMLClassifier):
         lam4: float = 10.0,
         n_hidden: int | None = None,
         exclude: str = "none",
-        threshold: float | str = "relative",
+        threshold: float | str = "auto",
         max_iter: int = 200,
         tol: float = 1e-3,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.lam1 = lam1
@@ -132,11 +145,10 @@ class PLENFN(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         check_parameters(
             self,
             weights=("lam1", "lam2", "lam3", "lam4", "tol"),
@@ -144,6 +156,8 @@ class PLENFN(BasePMLClassifier):
             optional_counts=("n_hidden",),
             choices={"exclude": ("none", "self", "first")},
         )
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.scaler_ = RangeScaler().fit(X)
         features, Y = self.scaler_.transform(X).astype(np.float64), Y.astype(np.float64)
         with_constant = np.hstack([features, np.ones((len(features), 1))])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._pml_fp.ranking import Matrix
 from skpml.baselines._pml_fp.solver import (
     candidate_prototypes,
@@ -34,8 +34,10 @@ class _ConfidenceRanking(BasePMLClassifier):
     def _belief_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         """Cost (n×c) of believing a candidate, and reward (c×c) of believing two together."""
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+    def _check_parameters(self) -> None:
         check_parameters(self, weights=("C1", *self._weights, "tol"), counts=("max_iter",))
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X).astype(np.float64)
         labels = Y.astype(np.float64)
@@ -102,11 +104,11 @@ class PMLFP(_ConfidenceRanking):
     max_iter : int, default=20
     tol : float, default=1e-3
         Stop where the objective changes relatively by less.
-    threshold : float, "auto" or "non-candidates", default="non-candidates"
+    threshold : float, "auto" or "non-candidates", default="auto"
         Scores above it are predicted. "non-candidates" is the mean over training rows of the highest score of a
         non-candidate, a rule of the paper; its other rule asks for the true number of labels of a row. With a single
         label both named rules give 0, where the label and "none" tie.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates, which the method skips, and labels that are nobody's candidate, which
         it ranks last.
 
@@ -159,6 +161,18 @@ class PMLFP(_ConfidenceRanking):
     True
     """
 
+    _facts = MethodFacts(
+        name="pml-fp",
+        title="PML-fp",
+        kind="baseline",
+        summary="a ranking model and confidences drawn to the nearest label prototype",
+        confidences=True,
+        source="paper",
+        year=2018,
+        reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
+        comparison_threshold="non-candidates",
+    )
+
     _weights = ("C3",)
 
     def __init__(
@@ -168,17 +182,15 @@ class PMLFP(_ConfidenceRanking):
         C3: float = 10.0,
         max_iter: int = 20,
         tol: float = 1e-3,
-        threshold: float | str = "non-candidates",
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
     ) -> None:
         self.C1 = C1
         self.C3 = C3
         self.max_iter = max_iter
         self.tol = tol
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
     def _belief_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.prototypes_ = candidate_prototypes(X, Y)
@@ -209,11 +221,11 @@ class PMLLC(_ConfidenceRanking):
     max_iter : int, default=20
     tol : float, default=1e-3
         Stop where the objective changes relatively by less.
-    threshold : float, "auto" or "non-candidates", default="non-candidates"
+    threshold : float, "auto" or "non-candidates", default="auto"
         Scores above it are predicted. "non-candidates" is the mean over training rows of the highest score of a
         non-candidate, a rule of the paper; its other rule asks for the true number of labels of a row. With a single
         label both named rules give 0, where the label and "none" tie.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates, which the method skips, and labels that are nobody's candidate, which
         it ranks last.
 
@@ -259,6 +271,18 @@ class PMLLC(_ConfidenceRanking):
     (300, 5)
     """
 
+    _facts = MethodFacts(
+        name="pml-lc",
+        title="PML-lc",
+        kind="baseline",
+        summary="a ranking model and confidences that follow label correlations",
+        confidences=True,
+        source="paper",
+        year=2018,
+        reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
+        comparison_threshold="non-candidates",
+    )
+
     _weights = ("C2",)
 
     def __init__(
@@ -268,17 +292,15 @@ class PMLLC(_ConfidenceRanking):
         C2: float = 3.0,
         max_iter: int = 20,
         tol: float = 1e-3,
-        threshold: float | str = "non-candidates",
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        threshold: float | str = "auto",
+        on_empty: str = "warn",
     ) -> None:
         self.C1 = C1
         self.C2 = C2
         self.max_iter = max_iter
         self.tol = tol
         self.threshold = threshold
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
     def _belief_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.label_correlation_ = label_correlation(Y)

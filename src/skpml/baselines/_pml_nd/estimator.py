@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._pml_nd.disambiguation import credible_labels, innocence, propagate
 from skpml.baselines._pml_nd.solver import Weights, solve
 from skpml.features import RangeScaler
@@ -68,12 +68,12 @@ class PMLND(BasePMLClassifier):
     solver : {"exact", "multiplicative"}, default="exact"
         How the second stage is solved. "multiplicative" is as released; it may run away, with a warning, and then keeps
         the last finite classifier.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Scores above it are predicted.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. 0.5 is used in comparisons.
     max_iter : int, default=50
     tol : float, default=1e-3
         Stop where the objective changes relatively by less.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
 
     Attributes
@@ -125,6 +125,20 @@ class PMLND(BasePMLClassifier):
     np.float64(1.0)
     """
 
+    _facts = MethodFacts(
+        name="pml-nd",
+        title="PML-ND",
+        kind="baseline",
+        summary="candidates split into true and noise labels, guided by negative labels, with a model for "
+        "each",
+        confidences=True,
+        source="release",
+        year=2024,
+        reference="Zhong, Shang, Zhao, Zhang, Xu. Negative Label and Noise Information Guided "
+        "Disambiguation for Partial Multi-Label Learning. IEEE TMM 26:9920–9935, 2024.",
+        comparison_threshold=0.5,
+    )
+
     def __init__(
         self,
         *,
@@ -137,11 +151,10 @@ class PMLND(BasePMLClassifier):
         credible: float | str = 0.25,
         damping: str = "ones",
         solver: str = "exact",
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         max_iter: int = 50,
         tol: float = 1e-3,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
     ) -> None:
         self.beta = beta
         self.lam = lam
@@ -155,11 +168,9 @@ class PMLND(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self._check_parameters()
         self.scaler_ = RangeScaler().fit(X)
         # Double precision throughout: the reweighting of the rows of W spans more than single precision holds.
         features, Y = self._unit_range(X).astype(np.float64), Y.astype(np.float64)

@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._pml_plr.solver import Weights, solve
 from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors
 from skpml.graph import neighbor_similarity
@@ -48,12 +48,12 @@ class PMLPLR(BasePMLClassifier):
         Neighbours of a row in the graph; all other rows, where there are fewer.
     n_anchors : int or None, default=None
         Anchors of the feature map; None is five for every feature, at most 3000. All rows, where there are fewer.
-    threshold : float, "auto" or "non-candidates", default=0.5
-        Scores above it are predicted; the rules are those of :mod:`skpml._threshold`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`. The release uses 0.5.
     max_iter : int, default=40
     tol : float, default=1e-4
         Stop, but not before the sixth iteration, where the objective falls relatively by less, or rises.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="warn" and "error"
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     random_state : int, RandomState or None, default=None
         Draws the anchors, where not all rows are anchors. Nothing else is random: P and H start from the leading label
@@ -112,6 +112,21 @@ class PMLPLR(BasePMLClassifier):
     (100, 5)
     """
 
+    _facts = MethodFacts(
+        name="pml-plr",
+        title="PML-PLR",
+        kind="baseline",
+        summary="pseudo-labels rebuilt from correlated rows",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        source="release",
+        year=2025,
+        reference="Chen, Li, Han, Li, Gao, Chan, Fang. Pseudo-Label Reconstruction for Partial Multi-Label "
+        "Learning. IJCAI 2025, 4896–4904.",
+        comparison_threshold=0.5,
+    )
+
     def __init__(
         self,
         *,
@@ -121,11 +136,10 @@ class PMLPLR(BasePMLClassifier):
         ratio: float = 0.8,
         n_neighbors: int = 5,
         n_anchors: int | None = None,
-        threshold: float | str = 0.5,
+        threshold: float | str = "auto",
         max_iter: int = 40,
         tol: float = 1e-4,
-        empty_rows: str = "warn",
-        empty_labels: str = "error",
+        on_empty: str = "warn",
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -137,12 +151,10 @@ class PMLPLR(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.empty_rows = empty_rows
-        self.empty_labels = empty_labels
+        self.on_empty = on_empty
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self._check_parameters()
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X)
         n_anchors = self.n_anchors or min(5 * X.shape[1], MAX_ANCHORS)
