@@ -4,8 +4,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
-from skpml._labels import encode_labels
-from skpml._validation import check_indicator, check_occupied
+from skpml._validation import check_indicator, check_occupied, encode_labels
 
 MATRIX = np.array([[1, 0, 1], [0, 1, 1]])
 

@@ -10,15 +10,14 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpml import PMLMA, CandidateLikelihood
+from skpml._validation import is_views
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.metrics import average_precision
 from skpml.model_selection import select_parameters
 from skpml.reference import CandidateRidge
-from skpml.views import ViewScaler, learn_view_weights
+from skpml.views import ViewScaler, _Judge, learn_view_weights, spreads
 from skpml.views import _weights as weights_module
-from skpml.views._gathering import is_views
-from skpml.views._weights import _Judge, spreads
 
 # One setting: nothing but the weights of the views is left to choose, and a fit takes no time.
 LIKELIHOOD = CandidateLikelihood(

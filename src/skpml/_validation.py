@@ -1,34 +1,50 @@
-"""Checks on features and label matrices, shared by every door of the library: each error names the place."""
+"""Input checks: features, labels, views, parameters. Each error names the row, column, label or parameter.
+
+Users hold labels as a 0/1 matrix, a data frame, a list of label sets or one class per row; :func:`encode_labels` makes a
+0/1 candidate matrix of all of them. Views (a list or dict of matrices, or groups of columns) become one matrix and the
+columns of each view.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
 __all__ = [
     "EmptyPolicy",
+    "EncodedLabels",
     "check_device",
     "check_finite",
     "check_indicator",
     "check_labels",
     "check_occupied",
     "check_parameters",
+    "encode_labels",
 ]
 
 EmptyPolicy = Literal["error", "warn", "ignore"]
 BoolMatrix = NDArray[np.bool_]
+Layout = Literal["indicator", "classes"]
+Columns = dict[str, NDArray[np.intp]]
+# The names of the features of each view, or None.
+FeatureNames = dict[str, list[str] | None]
+
+_DTYPES = (np.float64, np.float32)
 
 
 def check_finite(
     X: Any, names: Sequence[str] | NDArray[Any] | None = None, *, where: str = "Input X"
 ) -> None:
-    """Refuse NaN and infinity in dense or CSR features, naming the first place."""
+    """Raise for NaN and infinity in dense or CSR features, naming the first cell."""
     values = X.data if scipy.sparse.issparse(X) else X
     # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -47,15 +63,15 @@ def check_finite(
     kind = "NaN" if np.isnan(value) else "infinity"
     label = column if names is None else f"{column} ({str(names[column])!r})"
     raise ValueError(
-        f"{where} contains {kind} in row {row}, column {label}. Fill in or leave out missing values first, "
+        f"{where} contains {kind} in row {row}, column {label}. Fill in or remove missing values first, "
         f"for example with sklearn.impute.SimpleImputer in a pipeline."
     )
 
 
 def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) -> NDArray[np.uint8]:
-    """A two-dimensional 0/1 matrix as dense ``uint8``; anything else is an error that names the first bad place.
+    """Convert a two-dimensional 0/1 matrix to dense ``uint8``; an error names the first other value.
 
-    ``minus_one_is_zero`` reads −1 as 0, as MATLAB files of the field write it.
+    ``minus_one_is_zero`` reads −1 as 0, as MATLAB files often have it.
     """
     columns = getattr(matrix, "columns", None)
     values = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
@@ -82,7 +98,7 @@ def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) 
 
 
 def check_labels(labels: Any, name: str) -> BoolMatrix:
-    """A 0/1 matrix with at least one cell (dense, scipy sparse or data frame) as booleans."""
+    """Convert a 0/1 matrix with at least one cell (dense, scipy sparse or data frame) to booleans."""
     matrix = check_indicator(labels, name)
     if matrix.size == 0:
         raise ValueError(f"{name} is empty: its shape is {matrix.shape}")
@@ -160,17 +176,25 @@ def check_parameters(
     optional_counts: Collection[str] = (),
     choices: Mapping[str, Collection[str]] | None = None,
 ) -> None:
-    """Refuse bad values among the parameters of an estimator, naming the parameter.
+    """Raise ValueError for a bad parameter of an estimator.
 
     Parameters
     ----------
     estimator : object
         The parameters are its attributes.
-    weights : names of parameters
-        Finite numbers of at least 0.
-    counts, optional_counts : names of parameters
-        Whole numbers of at least 1; an optional one may be None.
-    choices : mapping of parameter name to allowed values
+    weights : collection of str
+        Names of parameters that are finite numbers of at least 0.
+    counts : collection of str
+        Names of parameters that are whole numbers of at least 1.
+    optional_counts : collection of str
+        Names of parameters that are None or whole numbers of at least 1.
+    choices : dict of parameter name to allowed values
+        Parameters that are one of several strings.
+
+    Raises
+    ------
+    ValueError
+        With the name and the value of the parameter.
     """
     for name in weights:
         value = getattr(estimator, name)
@@ -190,7 +214,7 @@ def check_parameters(
 
 
 def check_device(name: Any) -> None:
-    """Refuse a ``device`` that PyTorch does not have here, and any where there is no PyTorch."""
+    """Raise if PyTorch is not installed or does not have the device."""
     try:
         import torch
     except ImportError as error:
@@ -204,3 +228,273 @@ def check_device(name: Any) -> None:
         raise ValueError(
             f'device must be None or a device that PyTorch has here, such as "cpu", got {name!r}.'
         ) from error
+
+
+@dataclass(frozen=True)
+class EncodedLabels:
+    """Candidates as an n×c matrix of 0 and 1.
+
+    ``layout`` is "classes" if y was one-dimensional: one class per row, its only candidate. ``named`` is False if the
+    labels are columns of a matrix without names.
+    """
+
+    candidates: NDArray[np.uint8]
+    classes: NDArray[Any]
+    layout: Layout
+    named: bool
+
+
+def encode_labels(y: Any) -> EncodedLabels:
+    """Encode candidate labels as a 0/1 matrix.
+
+    ``y`` is a 0/1 array, sparse matrix or list of lists (labels are named 0 … c−1), a data frame of 0 and 1 (labels are
+    named after its columns), a list, series or object array of label sets (sets, or lists and tuples of strings; labels
+    are sorted), a one-dimensional array of classes, or labels that are encoded already.
+    """
+    if isinstance(y, EncodedLabels):
+        return y
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    if scipy.sparse.issparse(y):
+        # A stored value that is not 0 or 1 must be found before duplicates are summed into a dense array.
+        matrix = check_indicator(scipy.sparse.csr_array(y), "y")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
+    if hasattr(y, "columns"):
+        matrix = check_indicator(y, "y")
+        names = np.asarray(y.columns)
+        if len(set(names.tolist())) < len(names):
+            twice = next(name for index, name in enumerate(names.tolist()) if name in names.tolist()[:index])
+            raise ValueError(f"The columns of y must have different names, but {twice!r} appears twice.")
+        return EncodedLabels(matrix, names, "indicator", named=True)
+    sets = _as_label_sets(y)
+    if sets is not None:
+        return _encode_sets(sets)
+    values = _as_array(y)
+    if values.ndim == 2 and not (values.shape[1] == 1 and not _is_binary(values)):
+        matrix = check_indicator(values, "y")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
+    return _encode_classes(values)
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    try:
+        values = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(
+            "y has rows of different lengths. For label sets use Python sets, or lists of strings; "
+            "for a 0/1 matrix give every row the same number of columns."
+        ) from error
+    if values.ndim not in (1, 2):
+        raise ValueError(
+            f"y should be a 1d array of classes or an (n, c) matrix of candidates, got shape {values.shape}."
+        )
+    return values
+
+
+def _as_label_sets(y: Any) -> list[Iterable[Any]] | None:
+    """Return the rows of y if it holds label sets, else None."""
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return None
+    if isinstance(y, np.ndarray) and y.ndim != 1:
+        return None
+    if not isinstance(y, list | tuple | np.ndarray) and not hasattr(y, "tolist"):
+        return None
+    rows = list(y)
+    if any(isinstance(row, set | frozenset) for row in rows):
+        kinds: tuple[type, ...] = (set, frozenset, list, tuple)
+    elif any(isinstance(row, list | tuple) and any(isinstance(label, str) for label in row) for row in rows):
+        kinds = (list, tuple)
+    else:
+        return None
+    for index, row in enumerate(rows):
+        if not isinstance(row, kinds):
+            raise ValueError(
+                f"Row {index} of y is {row!r}, but other rows are label sets; give every row a set of labels."
+            )
+    return rows
+
+
+def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
+    labels = {label for row in rows for label in row}
+    try:
+        ordered = sorted(labels)
+    except TypeError as error:
+        raise ValueError(
+            f"Labels of different types cannot be mixed: {sorted(map(repr, labels))[:5]}."
+        ) from error
+    position = {label: column for column, label in enumerate(ordered)}
+    matrix = np.zeros((len(rows), len(ordered)), np.uint8)
+    for index, row in enumerate(rows):
+        matrix[index, [position[label] for label in row]] = 1
+    names = np.array(ordered) if ordered else np.array([], dtype=str)
+    return EncodedLabels(matrix, names, "indicator", named=True)
+
+
+def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
+    values = column_or_1d(values, warn=True)
+    if values.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise ValueError(f"Input y contains NaN or infinity in row {bad[0]}.")
+    check_classification_targets(values)
+    tagged = [str(value) for value in values.tolist() if isinstance(value, str) and ";" in value][:1]
+    if tagged:
+        warnings.warn(
+            f"y has values such as {tagged[0]!r}, which are taken as one class each. If they are tags, split them: "
+            "y = [set(tags.split(';')) for tags in y].",
+            UserWarning,
+            stacklevel=4,
+        )
+    classes, position = np.unique(values, return_inverse=True)
+    matrix = np.zeros((values.size, classes.size), np.uint8)
+    matrix[np.arange(values.size), position] = 1
+    return EncodedLabels(matrix, classes, "classes", named=True)
+
+
+def _is_binary(values: NDArray[Any]) -> bool:
+    return bool(values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all())
+
+
+def is_views(X: Any) -> bool:
+    """Return whether X is a list or a dict of matrices; a nested list of numbers is one matrix."""
+    # A sparse matrix by keys is a mapping too.
+    if _is_matrix(X):
+        return False
+    return isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(map(_is_matrix, X)))
+
+
+def named_views(X: Any) -> dict[str, Any]:
+    """Return matrices by name; those of a list are "view 0", "view 1" and so on."""
+    views = dict(X) if isinstance(X, Mapping) else {f"view {place}": view for place, view in enumerate(X)}
+    if not views:
+        raise ValueError("X is an empty dict; give at least one view.")
+    for name, view in views.items():
+        if not isinstance(name, str):
+            raise TypeError(f"The names of views must be strings, got {name!r}.")
+        if not _is_matrix(view):
+            raise ValueError(
+                f"{name!r} of X should be a matrix with rows and columns, as every view, "
+                f"got {type(view).__name__}."
+            )
+    return views
+
+
+def view_feature_names(views: Mapping[str, Any]) -> FeatureNames:
+    """Return the column names of the views that are data frames."""
+    return {
+        name: [str(column) for column in view.columns] if hasattr(view, "columns") else None
+        for name, view in views.items()
+    }
+
+
+def stack_views(views: Mapping[str, Any]) -> tuple[Any, Columns]:
+    """Put all views side by side, dense unless all are sparse; also return the columns of each."""
+    matrices: dict[str, Any] = {}
+    for name, view in views.items():
+        try:
+            matrix = check_array(view, accept_sparse="csr", dtype=_DTYPES, ensure_all_finite=False)
+        except ValueError as error:
+            raise ValueError(f"{name!r} of X: {error}") from error
+        check_finite(matrix, getattr(view, "columns", None), where=f"{name!r} of X")
+        matrices[name] = matrix
+    first, rows = next((name, matrix.shape[0]) for name, matrix in matrices.items())
+    for name, matrix in matrices.items():
+        if matrix.shape[0] != rows:
+            raise ValueError(
+                f"Views must have the same rows, but {first!r} has {rows} and {name!r} {matrix.shape[0]}."
+            )
+    ends = np.cumsum([matrix.shape[1] for matrix in matrices.values()])
+    columns = {
+        name: np.arange(end - matrix.shape[1], end)
+        for (name, matrix), end in zip(matrices.items(), ends.tolist(), strict=True)
+    }
+    parts = list(matrices.values())
+    if all(scipy.sparse.issparse(part) for part in parts):
+        return scipy.sparse.hstack(parts, format="csr"), columns
+    return np.hstack([part.toarray() if scipy.sparse.issparse(part) else part for part in parts]), columns
+
+
+def views_in_fitted_order(X: Any, columns: Columns, feature_names: FeatureNames) -> dict[str, Any]:
+    """Order the views of X as in the fit; raise if one is missing, unknown or of another width."""
+    views = named_views(X)
+    known = ", ".join(map(repr, columns))
+    if not isinstance(X, Mapping) and set(columns) != {f"view {place}" for place in range(len(columns))}:
+        raise ValueError(f"X is a list, but the model was fitted on views by name: give a dict with {known}.")
+    for name in columns:
+        if name not in views:
+            raise ValueError(f"X lacks {name!r}; the model was fitted on {known}.")
+    for name, view in views.items():
+        if name not in columns:
+            raise ValueError(f"X has {name!r}, but the model was fitted on {known}.")
+        if view.shape[1] != len(columns[name]):
+            raise ValueError(
+                f"{name!r} of X has {view.shape[1]} features, but the model was fitted on {len(columns[name])}."
+            )
+    for name, found in view_feature_names(views).items():
+        expected = feature_names[name]
+        if found is not None and expected is not None and found != expected:
+            place = next(
+                place for place, pair in enumerate(zip(found, expected, strict=True)) if len(set(pair)) > 1
+            )
+            raise ValueError(
+                f"Column {place} of {name!r} of X is {found[place]!r}, but the model was fitted on {expected[place]!r}."
+            )  # fmt: skip
+    return {name: views[name] for name in columns}
+
+
+def column_groups(
+    views: Any, n_features: int, feature_names: Sequence[str] | NDArray[Any] | None = None
+) -> Columns:
+    """Find the columns of each view, given by position or by name; every column belongs to exactly one view."""
+    if views is None:
+        return {"view 0": np.arange(n_features)}
+    if not isinstance(views, Mapping) or not views:
+        raise ValueError(f"views must be None or a dict of view names to lists of columns, got {views!r}.")
+    position = {} if feature_names is None else {str(name): place for place, name in enumerate(feature_names)}
+    owner: dict[int, str] = {}
+    groups: Columns = {}
+    for name, wanted in views.items():
+        if not isinstance(name, str):
+            raise TypeError(f"views: the names of views must be strings, got {name!r}.")
+        if isinstance(wanted, str) or not hasattr(wanted, "__iter__") or not len(list(wanted)):
+            raise ValueError(f"views: {name!r} must be a list of columns, got {wanted!r}.")
+        places = [_place(column, name, position, n_features) for column in wanted]
+        for place in places:
+            if place in owner:
+                raise ValueError(f"views: column {place} is in {owner[place]!r} and in {name!r}; keep one.")
+            owner[place] = name
+        groups[name] = np.array(places)
+    for place in range(n_features):
+        if place not in owner:
+            label = place if feature_names is None else f"{place} ({str(feature_names[place])!r})"
+            raise ValueError(
+                f"views: column {label} of X is in no view; put it into one, or leave it out of X."
+            )
+    return groups
+
+
+def take_rows(X: Any, places: NDArray[np.intp]) -> Any:
+    """Select rows of a matrix, or of every view."""
+    if not is_views(X):
+        return _safe_indexing(X, places)
+    if isinstance(X, Mapping):
+        return {name: _safe_indexing(view, places) for name, view in X.items()}
+    return [_safe_indexing(view, places) for view in X]
+
+
+def _is_matrix(item: Any) -> bool:
+    return len(getattr(item, "shape", ())) == 2
+
+
+def _place(column: Any, view: str, position: Mapping[str, int], n_features: int) -> int:
+    if isinstance(column, str):
+        if column not in position:
+            why = "no column of that name" if position else "no column names: give a data frame, or positions"
+            raise ValueError(f"views: {view!r} names the column {column!r}, but X has {why}.")
+        return position[column]
+    if not isinstance(column, Integral) or isinstance(column, bool):
+        raise TypeError(f"views: the columns of {view!r} must be positions or names, got {column!r}.")
+    place = int(column)
+    if not 0 <= place < n_features:
+        raise ValueError(f"views: {view!r} has column {place}, but X has columns 0 to {n_features - 1}.")
+    return place

@@ -29,12 +29,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from skpml._labels import EncodedLabels, encode_labels
-from skpml._validation import check_finite, check_occupied, check_parameters
-from skpml.views._gathering import (
+from skpml._validation import (
     Columns,
+    EncodedLabels,
     FeatureNames,
+    check_finite,
+    check_occupied,
+    check_parameters,
     column_groups,
+    encode_labels,
     is_views,
     named_views,
     stack_views,

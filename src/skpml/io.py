@@ -49,7 +49,7 @@ TRUSTED_TYPES = (
     "skpml.features.LinearMap",
     "skpml.features.RBFAnchors",
     "skpml.features.RangeScaler",
-    "skpml.views._scaling.ViewScaler",
+    "skpml.views.ViewScaler",
     # In parameters: a graph, and a set of parts to leave out.
     "scipy.sparse._csr.csr_array",
     "builtins.frozenset",

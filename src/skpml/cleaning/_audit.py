@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml._labels import encode_labels
+from skpml._validation import encode_labels, is_views
 from skpml.cleaning._actions import ASK, DROP, KEEP, benefit, check_thresholds, suggest_actions
 from skpml.cleaning._counting import WrongCounts, count_wrong
 from skpml.cleaning._cross_fitting import MAX_ROWS, CrossFitted, Progress, cross_fit, train
@@ -17,7 +17,6 @@ from skpml.cleaning._partners import find_partners
 from skpml.cleaning._reasons import Reason, find_reasons
 from skpml.likelihood._settings import ENOUGH_CANDIDATES
 from skpml.registry import get_method
-from skpml.views._gathering import is_views
 
 # With more rows than these a fit makes do with fewer anchors and members, to end within minutes.
 _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1000, "n_members": 3}))

@@ -21,9 +21,9 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 
 from skpml._ordering import row_order
+from skpml._validation import is_views, named_views, stack_views, take_rows
 from skpml.graph import check_similarity
 from skpml.linalg import Array
-from skpml.views._gathering import is_views, named_views, stack_views, take_rows
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import ParameterGrid
 
-from skpml._labels import encode_labels
-from skpml._validation import check_labels
+from skpml._validation import check_labels, encode_labels
 from skpml.metrics import average_precision
 from skpml.model_selection._judging import InnerFolds, judge_parameters
 

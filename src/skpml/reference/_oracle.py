@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skpml._labels import EncodedLabels, encode_labels
+from skpml._validation import EncodedLabels, encode_labels
 from skpml.base import BasePMLClassifier
 from skpml.reference._ridge import CandidateRidge
 
