@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from skpml._writing import replacing
-from skpml.cleaning import audit, write_example
+from skpml.cleaning import audit
+from skpml.datasets import write_example
 
 OUTPUT = Path(__file__).parents[1] / "results" / "interval_coverage.md"
 SEEDS = range(1, 11)

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from skpml.cleaning import read_table, write_cleaned
 from skpml.experiments._memory import PeakMemory
+from skpml.tables import Columns, read_table, write_cleaned
 
 
 def made_up(rows: int, features: int, labels: int) -> pd.DataFrame:
@@ -34,13 +34,13 @@ def made_up(rows: int, features: int, labels: int) -> pd.DataFrame:
 
 def measured(path: Path) -> str:
     memory, began = PeakMemory(), (time.perf_counter(), time.process_time())
-    table = read_table(path, tags="tags", id="id")
+    table = read_table(path, columns=Columns(tags="tags", id="id"))
     read = (time.perf_counter() - began[0], time.process_time() - began[1], memory.megabytes())
     drop = (table.candidates == 1) & (
         np.arange(table.candidates.size).reshape(table.candidates.shape) % 10 == 0
     )
     memory, began = PeakMemory(), (time.perf_counter(), time.process_time())
-    write_cleaned(path, table, drop, path.with_name(f"cleaned{path.suffix}"))
+    write_cleaned(table, drop, path.with_name(f"cleaned{path.suffix}"))
     wrote = (time.perf_counter() - began[0], time.process_time() - began[1], memory.megabytes())
     return "; ".join(
         f"{what} in {wall:.1f} s ({processor:.1f} s of processor), peak {peak:.0f} MB"

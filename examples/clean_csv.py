@@ -11,15 +11,17 @@ from pathlib import Path
 
 from sklearn.metrics import roc_auc_score
 
-from skpml.cleaning import audit, read_decisions, read_table, write_cleaned, write_example
+from skpml.cleaning import audit, read_decisions
+from skpml.datasets import write_example
+from skpml.tables import Columns, read_table, write_cleaned
 
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name, "digits")
     write_example(folder)
 
-    table = read_table(folder / "digits.csv", id="file", image="file")
+    table = read_table(folder / "digits.csv", columns=Columns(id="file", image="file"))
     found = audit(table.X, table.candidates, label_names=table.label_names)
-    write_cleaned(table.path, table, found.actions == "drop", folder / "cleaned.csv")
+    write_cleaned(table, found.actions == "drop", folder / "cleaned.csv")
 
     tagged = table.candidates > 0
     planted = read_decisions(folder / "planted.csv", table).drop_mask(table)

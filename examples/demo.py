@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from skpml.cleaning import audit, read_decisions, read_table, write_cleaned, write_example
+from skpml.cleaning import audit, read_decisions
+from skpml.datasets import write_example
 from skpml.experiments import Store, Suite, collect_plan, expand, render_report, run_plan
 from skpml.review import write_review
+from skpml.tables import Columns, read_table, write_cleaned
 
 FOLDER = Path("demo")
 RIDGE_WEIGHTS = [0.01, 0.1, 1.0, 10.0]
@@ -22,9 +24,9 @@ RIDGE_WEIGHTS = [0.01, 0.1, 1.0, 10.0]
 def clean_table(folder):
     """Clean a table of tagged pictures and count how many of the planted tags were found."""
     write_example(folder, overwrite=True)
-    table = read_table(folder / "digits.csv", id="file", image="file")
+    table = read_table(folder / "digits.csv", columns=Columns(id="file", image="file"))
     found = audit(table.X, table.candidates, label_names=table.label_names)
-    write_cleaned(table.path, table, found.actions == "drop", folder / "cleaned.csv", overwrite=True)
+    write_cleaned(table, found.actions == "drop", folder / "cleaned.csv", overwrite=True)
     write_review(table, found, folder / "review.html", overwrite=True)
 
     # Only the count below reads this file; the audit did not.
@@ -41,12 +43,12 @@ def clean_table(folder):
 def compare_methods(folder):
     """Cross-validate two methods between a floor and a ceiling, and write a report."""
 
-    def tuning(selector, weight="gamma"):
-        return {"selector": selector, "grid": {weight: RIDGE_WEIGHTS}}
+    def tuning(selector):
+        return {"selector": selector, "grid": {"gamma": RIDGE_WEIGHTS}}
 
     methods = [
         {"name": "ridge", "label": "ridge on candidates", "role": "floor", "tuning": tuning("label-free")},
-        {"name": "pml-ma", "label": "PML-MA", "tuning": tuning("label-free", "ridge_weight")},
+        {"name": "pml-ma", "label": "PML-MA", "tuning": tuning("label-free")},
         {"name": "candidate-likelihood", "label": "CandidateLikelihood"},
         {"name": "ridge", "label": "ridge on true labels", "role": "ceiling", "tuning": tuning("oracle")},
     ]

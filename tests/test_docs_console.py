@@ -24,7 +24,9 @@ import pytest
 pytest.importorskip("click")
 pytest.importorskip("jinja2")
 
-from skpml.cleaning import audit, read_table, write_example
+from skpml.cleaning import audit
+from skpml.datasets import write_example
+from skpml.tables import Columns, read_table
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = {"skpml": '-c "from skpml.cli import main; main()"', "python": ""}
@@ -119,7 +121,7 @@ def test_figures_of_the_example_are_the_same_on_every_machine(tmp_path: Path) ->
     estimated numbers by less than 1e-5.
     """
     write_example(tmp_path / "digits")
-    table = read_table(tmp_path / "digits" / "digits.csv", id="file")
+    table = read_table(tmp_path / "digits" / "digits.csv", columns=Columns(id="file"))
     found = audit(table.X, table.candidates, label_names=table.label_names)
     believed = found.confidences[table.candidates > 0]
     assert np.abs(believed[:, None] - [0.25, 0.75]).min() > 1e-3

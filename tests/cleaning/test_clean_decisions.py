@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skpml.cleaning import Decisions, read_decisions, read_table, write_cleaned, write_decisions
-from skpml.datasets import DatasetFormatError
+from skpml.cleaning import Decisions, read_decisions, write_decisions
+from skpml.tables import Columns, Dialect, TableError, read_table, write_cleaned
 
 TABLE = "file,x,tags\na.jpg,1,sea;sky\nb.jpg,2,sky\n007,3,sea;<b>sand</b>\n"
 HEADER = "id,row,label,decision,confidence\n"
@@ -19,7 +19,7 @@ HEADER = "id,row,label,decision,confidence\n"
 def table(tmp_path):
     path = tmp_path / "photos.csv"
     path.write_text(TABLE)
-    return read_table(path, id="file")
+    return read_table(path, columns=Columns(id="file"))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_what_the_page_exports(table, file, tmp_path):
     np.testing.assert_array_equal(found.confidence, [0.125, 0.5, np.nan])
     assert len(found) == 3
     assert found.drop_mask(table).tolist() == [[False, False, True], [False] * 3, [True, False, False]]
-    write_cleaned(table.path, table, found.drop_mask(table), tmp_path / "cleaned.csv")
+    write_cleaned(table, found.drop_mask(table), tmp_path / "cleaned.csv")
     assert (tmp_path / "cleaned.csv").read_text() == "file,x,tags\na.jpg,1,sea\nb.jpg,2,sky\n007,3,sea\n"
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_went_through_a_spreadsheet(table, file):
 def test_apostrophes_around_labels_belong_to_them(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,tags\n1,'sea'\n2,'sky'\n")
-    table = read_table(path, quote='"')
+    table = read_table(path, dialect=Dialect(quote='"'))
     (tmp_path / "d.csv").write_text(HEADER + "0,0,'sea',drop,\n1,1,'sky',keep,\n")
     assert read_decisions(tmp_path / "d.csv", table).keep.tolist() == [False, True]
 
@@ -118,7 +118,7 @@ def test_the_same_twice_counts_once(table, file):
 )
 def test_lines_that_are_refused(table, file, line, message):
     path = file(f"{HEADER}a.jpg,0,sky,drop,0.5\n{line}")
-    with pytest.raises(DatasetFormatError, match=message) as caught:
+    with pytest.raises(TableError, match=message) as caught:
         read_decisions(path, table)
     assert str(caught.value).startswith(f"{path}, line 3: ")
 
@@ -135,16 +135,16 @@ def test_lines_that_are_refused(table, file, line, message):
     ],
 )
 def test_files_that_hold_no_decisions(table, file, text, message):
-    with pytest.raises(DatasetFormatError, match=message):
+    with pytest.raises(TableError, match=message):
         read_decisions(file(text), table)
 
 
 def test_names_of_rows_that_were_read_by_number(tmp_path):
     (tmp_path / "a.csv").write_text("file,tags\nx.jpg,sea\n")
     (tmp_path / "d.csv").write_text(HEADER + "x.jpg,0,sea,drop,\n")
-    table = read_table(tmp_path / "a.csv", features=[])
+    table = read_table(tmp_path / "a.csv", columns=Columns(features=[]))
     with pytest.raises(
-        DatasetFormatError, match=r"call row 0 'x.jpg'.*read by their numbers; name the column .*id=…"
+        TableError, match=r"call row 0 'x.jpg'.*read by their numbers; name the column .*id=…"
     ):
         read_decisions(tmp_path / "d.csv", table)
 
@@ -166,8 +166,10 @@ def test_odd_names_make_the_round_trip(tmp_path_factory, data):
     buffer = io.StringIO(newline="")
     csv.writer(buffer).writerows([("id", "x", "tags"), *((name, 1, ";".join(labels)) for name in ids)])
     (folder / "a.csv").write_bytes(buffer.getvalue().encode())
-    given_dialect = {"delimiter": ",", "quote": '"', "encoding": "utf-8", "separator": ";"}
-    table = read_table(folder / "a.csv", tags="tags", id="id", **given_dialect)
+    given_dialect = {"delimiter": ",", "quote": '"', "encoding": "utf-8"}
+    table = read_table(
+        folder / "a.csv", columns=Columns(tags="tags", id="id"), dialect=Dialect(**given_dialect)
+    )
     assert table.label_names == tuple(labels)
     cells = [(row, label) for row in range(len(ids)) for label in range(len(labels))]
     chosen = data.draw(st.permutations(cells))[: data.draw(st.integers(0, len(cells)))]

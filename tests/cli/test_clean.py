@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import skpml.cleaning
-from skpml.cleaning import read_table
 from skpml.io import load_model
+from skpml.tables import Columns, read_table
 
 from .conftest import LABELS, Run, rows_with_tags, write_rows
 
@@ -184,7 +184,9 @@ def test_the_examples_of_the_help_run_one_after_the_other(run: Run, tagged: Path
 def test_the_model_of_cleaned_tags_predicts(run: Run, tagged: Path, folder: Path) -> None:
     done = run("clean", tagged, "--ignore", "file", "-o", "cleaned.csv", "--model", "photos.skpml", *FAST)
     assert done.exit_code == 0, done.output
-    assert load_model(folder / "photos.skpml").predict(read_table(tagged, ignore=["file"]).X).shape == (
+    assert load_model(folder / "photos.skpml").predict(
+        read_table(tagged, columns=Columns(ignore=["file"])).X
+    ).shape == (
         N_ROWS,
         4,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import skpml.tables._tables
+import skpml.tables._table
 
 from .conftest import Run, rows_with_tags, write_rows
 
@@ -162,7 +162,7 @@ def test_applying_reads_tags_and_names_alone(
     def fit(*_: object, **__: object) -> None:
         raise AssertionError("nothing is learnt here")
 
-    monkeypatch.setattr(skpml.tables._tables, "fit_text_features", fit)
+    monkeypatch.setattr(skpml.tables._table, "fit_text_features", fit)
     before, after = decide(folder, songs)
     cleaned = songs.read_text().replace(before, after)
     for number, options in enumerate(

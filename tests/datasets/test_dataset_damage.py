@@ -1,10 +1,11 @@
-"""Damaged files of every format give a DatasetFormatError that names the file, never another error."""
+"""Damaged files of every format give a TableError that names the file, never another error."""
 
 import numpy as np
 import pytest
 from dataset_helpers import assert_same_content, example
 
-from skpml.datasets import DatasetFormatError, read_dataset, write_dataset
+from skpml.datasets import read_dataset, write_dataset
+from skpml.tables import TableError
 
 FORMATS = {
     "npz": (".npz", {}),
@@ -36,7 +37,7 @@ def test_cut_short_anywhere(tmp_path, kind, features):
         # A line is the least that a CSV can lose unnoticed: nothing in it says how many there are.
         if kind == "csv" and whole[:length].count(b"\n") and whole[length - 1 : length + 1].count(b"\n"):
             continue
-        with pytest.raises(DatasetFormatError, match=r"file\.") as caught:
+        with pytest.raises(TableError, match=r"file\.") as caught:
             read_dataset(path)
         assert caught.value.path == path
 
@@ -57,7 +58,7 @@ def test_cut_short_anywhere(tmp_path, kind, features):
 def test_garbage(tmp_path, kind, garbage):
     path = tmp_path / f"file{FORMATS[kind][0]}"
     path.write_bytes(garbage)
-    with pytest.raises(DatasetFormatError, match=r"file\."):
+    with pytest.raises(TableError, match=r"file\."):
         read_dataset(path)
 
 
@@ -73,7 +74,7 @@ def test_overwritten_bytes_never_escape_as_another_error(tmp_path, kind):
         path.write_bytes(bytes(damaged))
         try:
             found = read_dataset(path)
-        except DatasetFormatError:
+        except TableError:
             continue
         if kind in BINARY:
             # Binary formats carry checksums: what passes is unharmed, but for names of variables and padding.
@@ -88,10 +89,10 @@ def test_damaged_mulan_xml(tmp_path):
     whole = xml.read_bytes()
     for length in range(0, len(whole) - 2, 7):
         xml.write_bytes(whole[:length])
-        with pytest.raises(DatasetFormatError, match=r"file\.xml"):
+        with pytest.raises(TableError, match=r"file\.xml"):
             read_dataset(path)
     xml.write_bytes(b"\xff\xfe\x00garbage")
-    with pytest.raises(DatasetFormatError, match=r"file\.xml, line 1"):
+    with pytest.raises(TableError, match=r"file\.xml, line 1"):
         read_dataset(path)
 
 
@@ -100,13 +101,13 @@ def test_damaged_arff_companion(tmp_path):
     beside = tmp_path / "file.candidates.arff"
     whole = beside.read_bytes()
     beside.write_bytes(whole[:-8])
-    with pytest.raises(DatasetFormatError, match=r"file\.candidates\.arff"):
+    with pytest.raises(TableError, match=r"file\.candidates\.arff"):
         read_dataset(path)
     beside.write_bytes(whole.replace(b"'sea'", b"'lake'"))
-    with pytest.raises(DatasetFormatError, match=r"not those of file\.arff"):
+    with pytest.raises(TableError, match=r"not those of file\.arff"):
         read_dataset(path)
     beside.unlink()
-    with pytest.raises(DatasetFormatError, match=r"its candidate labels are in file\.candidates\.arff"):
+    with pytest.raises(TableError, match=r"its candidate labels are in file\.candidates\.arff"):
         read_dataset(path)
     beside.write_bytes(whole)
     assert_same_content(read_dataset(path), example())
@@ -139,7 +140,7 @@ Y = np.eye(2, dtype=np.uint8)
 )
 def test_npz_of_another_layout(tmp_path, arrays, message):
     path = npz(tmp_path / "file.npz", **arrays)
-    with pytest.raises(DatasetFormatError, match=message) as caught:
+    with pytest.raises(TableError, match=message) as caught:
         read_dataset(path)
     assert str(path) in str(caught.value)
 

@@ -18,11 +18,11 @@ import sklearn.datasets._openml as sklearn_openml
 from skpml.datasets import (
     REGISTRY,
     DatasetFacts,
-    DatasetFormatError,
     content_checksum,
     fetch_dataset,
     load_dataset,
 )
+from skpml.tables import TableError
 
 TINY = DatasetFacts("tiny", 3, 2, 2, 1.3333, openml_id=77)
 DENSE = "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute p {FALSE,TRUE}\n@attribute q {FALSE,TRUE}\n"
@@ -136,7 +136,7 @@ def test_force_downloads_again_and_compares_with_the_first_time(openml):
     assert openml.asked
     openml.offer(DENSE.replace("1.5", "1.25"))
     with pytest.raises(
-        DatasetFormatError, match=r"openml\.org/d/77: the content of 'tiny' has checksum .*, expected"
+        TableError, match=r"openml\.org/d/77: the content of 'tiny' has checksum .*, expected"
     ):
         fetch_dataset("tiny", force=True)
     assert kept == [(Path(os.environ["SKPML_DATA"]) / name).read_bytes() for name in left_behind()]
@@ -145,7 +145,7 @@ def test_force_downloads_again_and_compares_with_the_first_time(openml):
 def test_a_set_of_another_name_is_refused(openml, monkeypatch):
     openml.offer(DENSE)
     monkeypatch.setitem(REGISTRY, "large", DatasetFacts("large", None, None, None, None, openml_id=77))
-    with pytest.raises(DatasetFormatError, match="is named 'tiny' at OpenML, not 'large'"):
+    with pytest.raises(TableError, match="is named 'tiny' at OpenML, not 'large'"):
         fetch_dataset("large")
     assert left_behind() == []
 
@@ -162,7 +162,7 @@ def test_registered_checksum(openml, monkeypatch):
         if wrong:
             Path(os.environ["SKPML_DATA"], "tiny.npz").unlink()
             Path(os.environ["SKPML_DATA"], "tiny.content-sha256").unlink()
-            with pytest.raises(DatasetFormatError, match="nothing was written"):
+            with pytest.raises(TableError, match="nothing was written"):
                 fetch_dataset("tiny")
             assert left_behind() == []
         else:
@@ -186,7 +186,7 @@ def test_registered_checksum(openml, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*redownloading:RuntimeWarning")
 def test_what_is_not_the_set_is_refused(openml, arff, message):
     openml.offer(arff)
-    with pytest.raises(DatasetFormatError, match=message):
+    with pytest.raises(TableError, match=message):
         fetch_dataset("tiny")
     assert left_behind() == []
 
@@ -194,7 +194,7 @@ def test_what_is_not_the_set_is_refused(openml, arff, message):
 @pytest.mark.filterwarnings("ignore:.*redownloading:RuntimeWarning")
 def test_damage_on_the_way_is_noticed(openml):
     openml.offer(DENSE, md5="0" * 32)
-    with pytest.raises(DatasetFormatError, match="md5 checksum"):
+    with pytest.raises(TableError, match="md5 checksum"):
         fetch_dataset("tiny")
     assert left_behind() == []
 
@@ -231,7 +231,7 @@ def test_emotions_as_openml_sends_it(openml, monkeypatch):
         urlsplit(description["data_set_description"]["url"]).path: arff,
         "/data/v1/download/4644182": arff,
     }
-    with pytest.raises(DatasetFormatError, match="'emotions' should have n_rows 593, got 13"):
+    with pytest.raises(TableError, match="'emotions' should have n_rows 593, got 13"):
         fetch_dataset("emotions")
     monkeypatch.setitem(REGISTRY, "emotions", DatasetFacts("emotions", 13, 72, 6, None, openml_id=40589))
     found = fetch_dataset("emotions")

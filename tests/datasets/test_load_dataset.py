@@ -8,14 +8,14 @@ from dataset_helpers import assert_same_content, example
 from skpml.datasets import (
     REGISTRY,
     DatasetFacts,
-    DatasetFormatError,
     data_home,
     list_datasets,
     load_dataset,
     write_dataset,
 )
-from skpml.datasets._checksum import content_checksum, record_checksum
+from skpml.datasets._loading import content_checksum, record_checksum
 from skpml.noise import top_up
+from skpml.tables import TableError
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_verify_by_registered_file_checksum(home, monkeypatch):
     load_dataset("mine", verify=True)
     write_dataset(example(seed=1), path, overwrite=True)
     load_dataset("mine")
-    with pytest.raises(DatasetFormatError, match="checksum is not the expected one"):
+    with pytest.raises(TableError, match="checksum is not the expected one"):
         load_dataset("mine", verify=True)
 
 
@@ -128,7 +128,7 @@ def test_verify_by_recorded_content_checksum(home):
     record_checksum(path, content_checksum(example()))
     load_dataset("mine", verify=True)
     record_checksum(path, content_checksum(example(seed=1)))
-    with pytest.raises(DatasetFormatError, match="checksum is not the expected one"):
+    with pytest.raises(TableError, match="checksum is not the expected one"):
         load_dataset("mine", verify=True)
 
 

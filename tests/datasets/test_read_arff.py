@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpml.datasets import DatasetFormatError, read_dataset
+from skpml.datasets import read_dataset
+from skpml.tables import TableError
 
 XML = (
     '<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="http://mulan.sourceforge.net/labels">{}</labels>'
@@ -116,10 +117,10 @@ def test_text_attributes_must_be_ignored(tmp_path):
     header = "@relation 'x: -C 1'\n@attribute l {0,1}\n@attribute id string\n@attribute a numeric\n"
     text = header + "@data\n1,'a, b',2\n0,c,3\n"
     path = arff(tmp_path, text)
-    with pytest.raises(DatasetFormatError, match=r"attribute 'id' holds string values, .* ignore=\['id'\]"):
+    with pytest.raises(TableError, match=r"attribute 'id' holds string values, .* ignore=\['id'\]"):
         read_dataset(path)
     np.testing.assert_array_equal(read_dataset(path, ignore=["id"]).X, [[2], [3]])
-    with pytest.raises(DatasetFormatError, match="has no attribute nope to ignore"):
+    with pytest.raises(TableError, match="has no attribute nope to ignore"):
         read_dataset(path, ignore=["id", "nope"])
 
 
@@ -158,15 +159,15 @@ HEAD = "@relation 'x: -C 1'\n@attribute l {0,1}\n@attribute a numeric\n@data\n"
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, message):
-    with pytest.raises(DatasetFormatError, match=message):
+    with pytest.raises(TableError, match=message):
         read_dataset(arff(tmp_path, text))
 
 
 def test_xml_that_names_other_labels(tmp_path):
-    with pytest.raises(DatasetFormatError, match=r"has no attribute for the label\(s\) blue"):
+    with pytest.raises(TableError, match=r"has no attribute for the label\(s\) blue"):
         read_dataset(arff(tmp_path, MULAN, ["sad", "blue"]))
     path = arff(tmp_path, HEAD + "1,0\n", ["a"])
-    with pytest.raises(DatasetFormatError, match="name different labels; pass xml=…"):
+    with pytest.raises(TableError, match="name different labels; pass xml=…"):
         read_dataset(path)
     assert read_dataset(path, xml=tmp_path / "file.xml").label_names == ("a",)
 
@@ -183,23 +184,23 @@ def test_xml_that_names_other_labels(tmp_path):
 def test_xml_that_is_wrong(tmp_path, xml, message):
     path = arff(tmp_path, MULAN)
     (tmp_path / "file.xml").write_text(xml)
-    with pytest.raises(DatasetFormatError, match=message):
+    with pytest.raises(TableError, match=message):
         read_dataset(path)
 
 
 def test_per_cent_signs_in_bad_lines(tmp_path):
-    with pytest.raises(DatasetFormatError, match="line 5"):
+    with pytest.raises(TableError, match="line 5"):
         read_dataset(arff(tmp_path, HEAD + "1,2,%s %d\n"))
 
 
 def test_marker_that_is_wrong(tmp_path):
-    with pytest.raises(DatasetFormatError, match='labels must be "truth" or "candidates", got \'lies\''):
+    with pytest.raises(TableError, match='labels must be "truth" or "candidates", got \'lies\''):
         read_dataset(arff(tmp_path, "% skpml-labels: lies\n" + HEAD + "1,2\n"))
 
 
 def test_encoding(tmp_path):
     path = tmp_path / "file.arff"
     path.write_bytes("@relation 'x: -C 1'\n@attribute é {0,1}\n@data\n1\n".encode("latin-1"))
-    with pytest.raises(DatasetFormatError, match=r'line 2: not utf-8 text.*encoding="latin-1"'):
+    with pytest.raises(TableError, match=r'line 2: not utf-8 text.*encoding="latin-1"'):
         read_dataset(path)
     assert read_dataset(path, encoding="latin-1").label_names == ("é",)

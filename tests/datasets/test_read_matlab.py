@@ -3,7 +3,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from skpml.datasets import DatasetFormatError, read_dataset
+from skpml.datasets import read_dataset
+from skpml.tables import TableError
 
 X = np.arange(12.0).reshape(6, 2)
 TRUTH = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 1], [0, 0, 0]])
@@ -54,7 +55,7 @@ def test_variables_by_name(tmp_path):
     )
     found = read_dataset(path, features="train_data", candidates="train_p_target", truth="train_target")
     np.testing.assert_array_equal(found.candidates, CANDIDATES)
-    with pytest.raises(DatasetFormatError, match=r"has no variable 'nope' \(it has train_data 6×2, "):
+    with pytest.raises(TableError, match=r"has no variable 'nope' \(it has train_data 6×2, "):
         read_dataset(path, features="nope")
 
 
@@ -70,9 +71,7 @@ def test_label_names_as_cells_or_char_matrix(tmp_path):
 def test_square_labels_need_the_layout(tmp_path):
     square = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]])
     path = mat(tmp_path, data=X[:3], target=square)
-    with pytest.raises(
-        DatasetFormatError, match=r"cannot tell rows from labels in 'target', it is square \(3×3\)"
-    ):
+    with pytest.raises(TableError, match=r"cannot tell rows from labels in 'target', it is square \(3×3\)"):
         read_dataset(path)
     np.testing.assert_array_equal(read_dataset(path, label_layout="rows_by_labels").truth, square)
     np.testing.assert_array_equal(read_dataset(path, label_layout="labels_by_rows").truth, square.T)
@@ -80,7 +79,7 @@ def test_square_labels_need_the_layout(tmp_path):
 
 def test_labels_alone_need_the_layout(tmp_path):
     path = mat(tmp_path, target=TRUTH)
-    with pytest.raises(DatasetFormatError, match="there are no features to tell from"):
+    with pytest.raises(TableError, match="there are no features to tell from"):
         read_dataset(path)
     assert read_dataset(path, label_layout="rows_by_labels").X is None
 
@@ -105,7 +104,7 @@ def test_labels_alone_need_the_layout(tmp_path):
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, variables, message):
-    with pytest.raises(DatasetFormatError, match=message):
+    with pytest.raises(TableError, match=message):
         read_dataset(mat(tmp_path, **variables))
 
 
@@ -115,5 +114,5 @@ def test_what_is_wrong_is_named(tmp_path, variables, message):
 def test_version_7_3_is_refused_in_a_sentence(tmp_path, head):
     path = tmp_path / "file.mat"
     path.write_bytes(head.ljust(2000, b"\0"))
-    with pytest.raises(DatasetFormatError, match=r"7\.3 files are not read; save it again .*-v7"):
+    with pytest.raises(TableError, match=r"7\.3 files are not read; save it again .*-v7"):
         read_dataset(path)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from bench_helpers import Small
 
-from skpml.datasets import DatasetFormatError, PartialDataset, write_npz
+from skpml.datasets import PartialDataset, write_npz
 from skpml.experiments import SuiteError, expand, load_suite, run_plan
 from skpml.experiments._door import check_names
+from skpml.tables import TableError
 
 SUITE = """name = "mine"
 configurations = ["one.npz", "digits-6"]
@@ -30,7 +31,7 @@ def small(tmp_path: Path) -> Small:
 def refusal(small: Small, text: str) -> str:
     """What running the suite is refused with; nothing is run or written."""
     small.path.write_text(text)
-    with pytest.raises((SuiteError, DatasetFormatError)) as caught:
+    with pytest.raises((SuiteError, TableError)) as caught:
         run_plan(expand(load_suite(small.path), data_home=small.folder / "none"), small.results)
     assert not small.results.exists()
     assert not small.fits()

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from skpml.cleaning import read_table
 from skpml.review import check_label_names, write_label_studio
+from skpml.tables import Columns, read_table
 
 TABLE = 'name,story,picture,tags\na,"<script>x</script>",a.jpg,sea;sky\nb,wide sea,b.jpg,sky\nc,no tags here,c.jpg,\n'
 
@@ -24,7 +24,7 @@ AUDIT = make_audit([[0.75, 0.25], [0, 1.0], [0, 0]], [[1, 0], [0, 1], [0, 0]])
 def table(tmp_path):
     path = tmp_path / "stories.csv"
     path.write_text(TABLE)
-    return read_table(path, id="name", text="story", image="picture")
+    return read_table(path, columns=Columns(id="name", text="story", image="picture"))
 
 
 def read_tasks(table, audit, folder, **options):
@@ -62,7 +62,7 @@ def test_rows_in_the_order_of_their_scores_begin_with_the_most_useful_to_check(t
     path.write_text(
         "x,name,tags\n1,none,\n2,sure,a;b\n3,dropped for sure,a;b\n4,hardly kept,a;b\n5,hardly dropped,a;b\n"
     )
-    table = read_table(path, id="name")
+    table = read_table(path, columns=Columns(id="name"))
     confidences = np.array([[0, 0.5], [0.99, 0.98], [0.99, 0.03], [0.9, 0.6], [0.99, 0.45]])
     kept = (table.candidates == 1) & (confidences >= 0.5)
     tasks = read_tasks(table, make_audit(confidences, kept), tmp_path)

@@ -16,9 +16,10 @@ from page_checker import PageChecker
 
 pytest.importorskip("jinja2")
 
-from skpml.cleaning import WrongCounts, read_table
+from skpml.cleaning import WrongCounts
 from skpml.review import render_review, select_doubts, write_review
 from skpml.review._page import _fill_template
+from skpml.tables import Columns, read_table
 
 NASTY = [
     "</script><script>window.broken = true</script>",
@@ -105,7 +106,7 @@ TABLE = 'x,name,story,tags\n0,a,"<b>one</b>",sea;lake\n1,b,two,sea\n2,c,three,sk
 def table(tmp_path: Path) -> Any:
     path = tmp_path / "photos.csv"
     path.write_text(TABLE)
-    return read_table(path, id="name", text="story")
+    return read_table(path, columns=Columns(id="name", text="story"))
 
 
 def make_audit(table: Any, doubts: list[tuple[int, int, float, str]]) -> Any:
@@ -173,7 +174,7 @@ def test_decisions_are_stored_by_file_and_listed_tags(table: Any, tmp_path: Path
         key([(0, 1, 0.4, "ask")]),
         key([(1, 1, 0.4, "ask")]),
         key([(0, 0, 0.4, "ask"), (0, 1, 0.4, "ask")]),
-        key([(0, 0, 0.4, "ask")], read_table(renamed, id="name", text="story")),
+        key([(0, 0, 0.4, "ask")], read_table(renamed, columns=Columns(id="name", text="story"))),
     ]
     assert len({first, *others}) == 5
 

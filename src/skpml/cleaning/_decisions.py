@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml._writing import replacing
-from skpml.datasets._errors import DatasetFormatError
-from skpml.datasets._validation import listed
-from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._labelled_table import LabelledTable
-from skpml.tables._records import Record, read_records
-from skpml.tables._wording import shown
+from skpml.tables import (
+    Argument,
+    Dialect,
+    Record,
+    Table,
+    TableError,
+    detect_dialect,
+    format_names,
+    quote_text,
+    read_records,
+)
 
 DECISION_COLUMNS = ("id", "row", "label", "decision", "confidence")
 _WORDS = {"keep": True, "drop": False}
@@ -46,14 +51,14 @@ class Decisions:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def drop_mask(self, table: LabelledTable) -> NDArray[np.bool_]:
+    def drop_mask(self, table: Table) -> NDArray[np.bool_]:
         """The matrix of rows × labels that is True where a label is to be dropped."""
         mask = np.zeros(table.candidates.shape, dtype=np.bool_)
         mask[self.rows, self.labels] = ~self.keep
         return mask
 
 
-def read_decisions(path: str | Path, table: LabelledTable) -> Decisions:
+def read_decisions(path: str | Path, table: Table) -> Decisions:
     """Read a file of decisions about the labels of a table.
 
     Its columns are ``id``, ``row`` (counted from 0), ``label``, ``decision`` (``keep`` or ``drop``) and
@@ -64,7 +69,7 @@ def read_decisions(path: str | Path, table: LabelledTable) -> Decisions:
     ----------
     path : path-like
         File to read.
-    table : LabelledTable
+    table : Table
         What the decisions are about.
 
     Returns
@@ -74,23 +79,25 @@ def read_decisions(path: str | Path, table: LabelledTable) -> Decisions:
 
     Raises
     ------
-    DatasetFormatError
+    TableError
         If a line names a row, an id or a label that the table does not have, a label that its row does not have,
         another decision than ``keep`` or ``drop``, or contradicts a line before it.
     """
     path = Path(path)
-    dialect = detect_dialect(path, quote='"', columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:-1])
+    dialect = detect_dialect(
+        path, Dialect(quote='"'), columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:-1]
+    )
     found: dict[tuple[int, int], tuple[bool, float, int]] = {}
     reading = _Reading(path, dialect, table)
     for record in reading.records():
         row, label, keep, confidence = reading.decision(record)
         earlier = found.setdefault((row, label), (keep, confidence, record.line))
         if earlier[0] != keep:
-            raise DatasetFormatError(
-                path,
+            raise TableError(
                 f"contradicts line {earlier[2]}, which {'keeps' if earlier[0] else 'drops'} the same label "
                 f"{table.label_names[label]!r} of row {row}; delete one of the two",
                 line=record.line,
+                path=path,
             )
     return Decisions(
         rows=np.array([row for row, _ in found], dtype=np.intp),
@@ -103,7 +110,7 @@ def read_decisions(path: str | Path, table: LabelledTable) -> Decisions:
 class _Reading:
     """One file of decisions against one table."""
 
-    def __init__(self, path: Path, dialect: Dialect, table: LabelledTable) -> None:
+    def __init__(self, path: Path, dialect: Dialect, table: Table) -> None:
         self.path, self.dialect, self.table = path, dialect, table
         self._label = {name: column for column, name in enumerate(table.label_names)}
         self._position: dict[str, int] = {}
@@ -112,10 +119,11 @@ class _Reading:
         records = (record for record in read_records(self.path, self.dialect) if record.cells)
         header = next(records).cells
         if missing := [name for name in DECISION_COLUMNS[:-1] if name not in header]:
-            raise DatasetFormatError(
-                self.path,
-                f"has no column {listed(missing)}: a file of decisions has the columns {', '.join(DECISION_COLUMNS)}",
+            raise TableError(
+                f"has no column {format_names(missing)}: a file of decisions has the columns "
+                f"{', '.join(DECISION_COLUMNS)}",
                 line=1,
+                path=self.path,
             )
         self._position = {name: header.index(name) for name in DECISION_COLUMNS if name in header}
         return records
@@ -126,26 +134,30 @@ class _Reading:
         label = self._label_of(cells["label"], row, record.line)
         word = cells["decision"].strip().lower()
         if word not in _WORDS:
-            self._refuse(f"the decision is {shown(cells['decision'])}, not 'keep' or 'drop'", record.line)
+            self._refuse(
+                f"the decision is {quote_text(cells['decision'])}, not 'keep' or 'drop'", record.line
+            )
         return row, label, _WORDS[word], self._confidence(cells.get("confidence", ""), record.line)
 
     def _row(self, text: str, name: str, line: int) -> int:
         n_rows = len(self.table.ids)
         if not (text.strip().isascii() and text.strip().isdecimal() and int(text) < n_rows):
             self._refuse(
-                f"there is no row {shown(text)} in {self.table.path.name}, whose rows are 0 to {n_rows - 1}",
+                f"there is no row {quote_text(text)} in {self.table.path.name}, whose rows are 0 to {n_rows - 1}",
                 line,
             )
         row = int(text)
         if self.table.ids[row] != name:
-            if self.table.id_name is None:
+            if self.table.columns.id is None:
                 self._refuse(
-                    f"the decisions call row {row} {shown(name)}, but rows of {self.table.path.name} were read by their "
-                    "numbers; name the column that holds their names (id=…)",
+                    f"the decisions call row {row} {quote_text(name)}, but rows of {self.table.path.name} were read by "
+                    "their numbers; name the column that holds their names (",
                     line,
+                    Argument("id", ...),
+                    ")",
                 )
             self._refuse(
-                f"row {row} of {self.table.path.name} is {shown(self.table.ids[row])}, not {shown(name)}: the "
+                f"row {row} of {self.table.path.name} is {quote_text(self.table.ids[row])}, not {quote_text(name)}: the "
                 "decisions are of another file, or its rows have been moved, or the id column is another",
                 line,
             )
@@ -155,7 +167,7 @@ class _Reading:
         if name not in self._label:
             near = difflib.get_close_matches(name, self._label, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            self._refuse(f"{self.table.path.name} has no label {shown(name)}{hint}", line)
+            self._refuse(f"{self.table.path.name} has no label {quote_text(name)}{hint}", line)
         if not self.table.candidates[row, self._label[name]]:
             self._refuse(
                 f"row {row} of {self.table.path.name} does not have the label {name!r}: the file has been changed "
@@ -173,24 +185,22 @@ class _Reading:
             value = nan
         if not 0 <= value <= 1:
             self._refuse(
-                f"the confidence is {shown(text)}, not a number from 0 to 1; it may also be empty", line
+                f"the confidence is {quote_text(text)}, not a number from 0 to 1; it may also be empty", line
             )
         return value
 
-    def _refuse(self, problem: str, line: int) -> None:
-        raise DatasetFormatError(self.path, problem, line=line)
+    def _refuse(self, problem: str, line: int, *more: str | Argument) -> None:
+        raise TableError(problem, *more, line=line, path=self.path)
 
 
-def write_decisions(
-    decisions: Decisions, table: LabelledTable, path: str | Path, *, overwrite: bool = False
-) -> None:
+def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a file for `read_decisions`: whole, or not at all.
 
     Parameters
     ----------
     decisions : Decisions
         What was decided.
-    table : LabelledTable
+    table : Table
         What the decisions are about.
     path : path-like
         File to write.

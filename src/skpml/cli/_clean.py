@@ -42,7 +42,8 @@ from skpml.cli._console import (
 from skpml.registry import get_method
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Audit, LabelledTable
+    from skpml.cleaning import Audit
+    from skpml.tables import Table
 
 _DROP_BELOW, _KEEP_ABOVE = 0.25, 0.75
 # With fewer rows, nothing can be chosen by held-out rows.
@@ -278,8 +279,9 @@ def run(
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    from skpml.cleaning import audit, write_cleaned
-    from skpml.tables._cleaned_files import check_suffix
+    from skpml.cleaning import audit
+    from skpml.datasets import write_cleaned_copy
+    from skpml.tables import check_suffix
 
     _check_method(method)
     reading = _resolve(reading)
@@ -320,7 +322,7 @@ def run(
                 config = temporary[label_studio.with_suffix(".xml")]
                 write_label_studio(table, found, temporary[label_studio], config=config, overwrite=True)
             # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
-            write_cleaned(source, table, found.actions == "drop", target, overwrite=force)
+            write_cleaned_copy(table, found.actions == "drop", target, overwrite=force)
             text = _format_settings(source, target, arguments, reading, record.parent)
             temporary[record].write_text(text, encoding="utf-8")
     _show_summary(table, found, rule.get("drop_below", 0.0))
@@ -369,7 +371,7 @@ def _check_packages(*, report: Path | None, model: Path | None) -> None:
         require_skops()
 
 
-def _check_table(table: LabelledTable, folds: int, label_studio: Path | None) -> None:
+def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
     """Refuse, before the work, a table with too few rows or with labels that an output cannot hold."""
     n_rows = len(table.candidates)
     if n_rows < _FEWEST_ROWS:
@@ -384,7 +386,7 @@ def _check_table(table: LabelledTable, folds: int, label_studio: Path | None) ->
         check_label_names(table.label_names)
 
 
-def _render_page(table: LabelledTable, found: Audit, arguments: dict[str, Any]) -> str:
+def _render_page(table: Table, found: Audit, arguments: dict[str, Any]) -> str:
     from skpml.review import render_review
 
     settings = [("method", get_method(arguments["method"]).title), ("folds", str(arguments["n_folds"]))]
@@ -396,7 +398,7 @@ def _render_page(table: LabelledTable, found: Audit, arguments: dict[str, Any]) 
     return render_review(table, found, settings=dict([*settings, ("scikit-pml", __version__)]))
 
 
-def _write_listing(path: Path, table: LabelledTable, found: Audit) -> None:
+def _write_listing(path: Path, table: Table, found: Audit) -> None:
     """Write the doubtful tags as a table."""
     rows = (
         [rank, table.ids[doubt.row], doubt.row, table.label_names[doubt.label], f"{doubt.confidence:.4f}",
@@ -406,7 +408,7 @@ def _write_listing(path: Path, table: LabelledTable, found: Audit) -> None:
     write_csv_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
 
 
-def _save_classifier(path: Path, table: LabelledTable, found: Audit, update: Update) -> None:
+def _save_classifier(path: Path, table: Table, found: Audit, update: Update) -> None:
     """Train on the cleaned tags; the model takes the columns or texts that the table has."""
     from sklearn.pipeline import Pipeline
 
@@ -416,15 +418,15 @@ def _save_classifier(path: Path, table: LabelledTable, found: Audit, update: Upd
     model = found.classifier(table.X)
     names = list(table.feature_names) if table.feature_kind == "columns" else None
     if table.text_transformer is not None:
-        assert table.text_name is not None
-        names = [table.text_name]
+        assert table.columns.text is not None
+        names = [table.columns.text]
         model = Pipeline([("text", table.text_transformer), ("model", model)])
     save_model(
         model, path, label_names=table.label_names, feature_names=names, feature_kind=table.feature_kind
     )
 
 
-def _show_summary(table: LabelledTable, found: Audit, drop_below: float) -> None:
+def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
     estimate, low, high = found.wrong.total
     to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
     dropped = int(np.count_nonzero(found.actions == "drop"))
@@ -442,7 +444,7 @@ def _show_summary(table: LabelledTable, found: Audit, drop_below: float) -> None
     _show_emptied(table, found.cleaned() > 0)
 
 
-def _show_emptied(table: LabelledTable, kept: Any) -> None:
+def _show_emptied(table: Table, kept: Any) -> None:
     emptied = int(np.count_nonzero(table.candidates.any(axis=1) & ~kept.any(axis=1)))
     if emptied:
         say(f"{format_count(emptied, 'row')} {'has' if emptied == 1 else 'have'} lost all tags.")
@@ -478,8 +480,9 @@ def apply(
     Only tags and row names are read, so options about other columns may be omitted. Give --settings, or the same --id as
     to 'skpml clean'.
     """
-    from skpml.cleaning import read_decisions, write_cleaned
-    from skpml.tables._cleaned_files import check_suffix
+    from skpml.cleaning import read_decisions
+    from skpml.datasets import write_cleaned_copy
+    from skpml.tables import check_suffix
 
     check_outputs(target, force=force, inputs=[source, decided, None if settings is None else settings.path])
     check_suffix(source, target)
@@ -493,7 +496,7 @@ def apply(
         decisions = read_decisions(decided, table)
         show_dialect(source, table.dialect)
         drop = decisions.drop_mask(table)
-        write_cleaned(source, table, drop, target, overwrite=force)
+        write_cleaned_copy(table, drop, target, overwrite=force)
     dropped = int(np.count_nonzero(drop))
     kept = len(decisions) - dropped
     say(f"{format_count(len(decisions), 'decision')}: {format_count(dropped, 'tag')} dropped, {kept:,} kept.")

@@ -12,7 +12,7 @@ from skpml.cli._console import format_count
 from skpml.cli._reading import DIALECT_OPTIONS, delimiter_of
 
 if TYPE_CHECKING:
-    from skpml.cleaning import LabelledTable
+    from skpml.tables import Table
 
 _OPTIONS = (
     click.option("--tags", metavar="COLUMN", help='Column that lists the tags, as in "lake;sea".  [default: tags]'),
@@ -42,25 +42,41 @@ def given(reading: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in reading.items() if value not in (None, ())}
 
 
-def read_for_cleaning(
-    source: Path, reading: dict[str, Any], update: Callable[..., None], seed: int
-) -> LabelledTable:
+def read_for_cleaning(source: Path, reading: dict[str, Any], update: Callable[..., None], seed: int) -> Table:
     """The table with all that is learnt from and shown."""
-    from skpml.cleaning import read_table
+    from skpml.datasets import read_as_table
 
-    return read_table(source, random_state=seed, progress=update, **_arguments(reading))
+    return read_as_table(source, random_state=seed, progress=update, **_grouped(_arguments(reading)))
 
 
-def read_for_decisions(source: Path, reading: dict[str, Any], update: Callable[..., None]) -> LabelledTable:
+def read_for_decisions(source: Path, reading: dict[str, Any], update: Callable[..., None]) -> Table:
     """The table with its labels and the names of its rows; nothing is learnt, so nothing else is read."""
-    from skpml.cleaning import read_table
+    from skpml.datasets import read_as_table
 
     arguments = _arguments(reading)
     arguments.pop("embeddings", None)
     others = [*arguments.pop("features", []), *(arguments.pop(role, None) for role in ("text", "image"))]
     # They are not read, but tell the delimiter as they did when the file was cleaned.
     ignore = [*arguments.pop("ignore", []), *(name for name in others if name is not None)]
-    return read_table(source, features=[], ignore=ignore, progress=update, **arguments)
+    arguments = _grouped({"features": [], "ignore": ignore, **arguments})
+    return read_as_table(source, progress=update, **arguments)
+
+
+def _grouped(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of the reader: names of columns and parts of the dialect together."""
+    from skpml.tables import Columns, Dialect
+
+    dialect = {
+        name: arguments.pop(name)
+        for name in ("encoding", "delimiter", "quote", "decimal")
+        if name in arguments
+    }
+    columns = {
+        name: arguments.pop(name)
+        for name in ("tags", "labels", "text", "image", "id", "features", "ignore")
+        if name in arguments
+    }
+    return {"columns": Columns(**columns), "dialect": Dialect(**dialect), **arguments}
 
 
 def _arguments(reading: dict[str, Any]) -> dict[str, Any]:
@@ -72,26 +88,27 @@ def _arguments(reading: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def label_columns(table: LabelledTable) -> str:
-    from skpml.datasets._validation import listed
-    from skpml.tables._label_columns import Tags, columns_of
+def label_columns(table: Table) -> str:
+    from skpml.tables import format_names
 
-    if table.labels is None:
+    if table.dataset is not None:
         return "the labels of the data set"
-    if isinstance(table.labels, Tags):
-        return f"column {table.labels.column!r}"
-    columns = columns_of(table.labels)
-    return f"{format_count(len(columns), 'column')}: {listed(columns)}"
+    if table.columns.tags is not None:
+        return f"column {table.columns.tags!r}"
+    columns = table.columns.label_columns
+    return f"{format_count(len(columns), 'column')}: {format_names(columns)}"
 
 
-def learnt_from(table: LabelledTable, embeddings: str | None) -> str:
-    from skpml.datasets._validation import listed
+def learnt_from(table: Table, embeddings: str | None) -> str:
+    from skpml.tables import format_names
 
     if table.feature_kind == "columns":
         if table.dataset is not None:
             return f"its {format_count(len(table.feature_names), 'feature')}"
-        return f"{format_count(len(table.feature_names), 'column')}: {listed(table.feature_names)}"
-    source = f"the texts of {table.text_name!r}" if table.feature_kind == "text" else str(embeddings)
+        return f"{format_count(len(table.feature_names), 'column')}: {format_names(table.feature_names)}"
+    source = f"the texts of {table.columns.text!r}" if table.feature_kind == "text" else str(embeddings)
     if not table.unused:
         return source
-    return f"{source}, not from {format_count(len(table.unused), 'other column')}: {listed(table.unused)}"
+    return (
+        f"{source}, not from {format_count(len(table.unused), 'other column')}: {format_names(table.unused)}"
+    )

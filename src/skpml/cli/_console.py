@@ -18,7 +18,7 @@ from rich.text import Text
 from skpml.cli._wording import in_options
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Dialect
+    from skpml.tables import Dialect
 
 Update = Callable[[int, int | None, str], None]
 
@@ -105,9 +105,7 @@ def show_table(table: Table) -> None:
 
 def show_dialect(path: Path, dialect: Dialect | None) -> None:
     """Print how a text file was read if its format is unusual, since detection may be wrong."""
-    from skpml.cleaning import Dialect
-
-    if dialect not in (None, Dialect()):
+    if dialect is not None and not dialect.is_default:
         say(f"Read {path} as {dialect}.")
 
 

@@ -134,8 +134,7 @@ def import_command(*, source: str, target: Path, style: str | None, force: bool,
       skpml data import emotions.arff --xml emotions.xml -o emotions.npz
       skpml data import photos.csv --tags tags -o photos.parquet --style tags
     """
-    from skpml.datasets import write_dataset
-    from skpml.datasets._files import WRITERS
+    from skpml.datasets import WRITERS, write_dataset
 
     check_outputs(target, force=force, inputs=[source, reading.xml])
     suffix = target.suffix.lower()
@@ -164,7 +163,7 @@ def example(*, folder: Path, force: bool) -> None:
     Example:
       skpml data example digits
     """
-    from skpml.cleaning import write_example
+    from skpml.datasets import write_example
 
     dataset = write_example(folder, overwrite=force)
     n_rows, n_tags = len(dataset.candidates), dataset.candidates.sum()

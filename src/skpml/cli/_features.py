@@ -13,9 +13,9 @@ import numpy as np
 from skpml.cli._reading import Reading, is_file_name, read
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Rows
     from skpml.datasets import PartialDataset
     from skpml.io import ModelInfo
+    from skpml.tables import Table
 
 
 def read_rows_for(
@@ -26,23 +26,23 @@ def read_rows_for(
     *,
     id: str | None = None,
     progress: Callable[..., None] | None = None,
-) -> Rows:
+) -> Table:
     """Rows as the model takes them; a table needs no labels where the model knows its columns by name."""
-    from skpml.cleaning import Rows, read_rows
+    from skpml.tables import Columns, Dialect, Table, read_table
 
     if _is_table_for(source, info):
-        options = {**_wanted_columns(info), **reading.as_written()}
-        rows = read_rows(source, id=id, progress=progress, **options)
+        columns, dialect = Columns(**_wanted_columns(info), id=id), Dialect(**reading.as_written())
+        rows = read_table(source, columns=columns, dialect=dialect, labelled=False, progress=progress)
         return replace(rows, X=_with_names(rows.X, model))
     if id is not None:
         raise click.UsageError(f"--id names a column of a table, but {source} is read as a matrix")
     _check_kind(source, model, info)
     if _is_bare_matrix(source, info):
         reading.check_none_for(Path(source).suffix.lower())
-        rows = read_rows(source)
+        rows = read_table(source, labelled=False)
         _check_width(source, rows.X, model)
         return replace(rows, X=_with_names(rows.X, model))
-    return Rows(X=_features_of(source, read(source, reading), model, info))
+    return Table(path=Path(source), X=_features_of(source, read(source, reading), model, info))
 
 
 def read_labelled_rows_for(
@@ -59,7 +59,7 @@ def read_labelled_rows_for(
 
 def _is_table_for(source: str, info: ModelInfo) -> bool:
     """Whether the data are a table, and the model knows the columns it wants by name."""
-    from skpml.tables._columns import TABLE_SUFFIXES
+    from skpml.tables import TABLE_SUFFIXES
 
     is_table = is_file_name(source) and Path(source).suffix.lower() in TABLE_SUFFIXES
     return is_table and info.feature_names is not None
@@ -74,7 +74,7 @@ def _wanted_columns(info: ModelInfo) -> dict[str, Any]:
 
 def _check_kind(source: str, model: Any, info: ModelInfo) -> None:
     """Refuse data of another kind than the model learnt from."""
-    from skpml.tables._columns import TABLE_SUFFIXES
+    from skpml.tables import TABLE_SUFFIXES
 
     if info.feature_kind == "text":
         assert info.feature_names is not None
@@ -91,7 +91,7 @@ def _check_kind(source: str, model: Any, info: ModelInfo) -> None:
 
 def _is_bare_matrix(source: str, info: ModelInfo) -> bool:
     """Whether a file holds features and nothing else."""
-    from skpml.datasets._formats.npz import holds_labels
+    from skpml.datasets import holds_labels
 
     path = Path(source)
     if path.suffix.lower() == ".npz" and path.is_file():

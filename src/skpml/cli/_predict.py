@@ -72,10 +72,11 @@ def predict(
             )
         update(0, None, f"reading {source}")
         rows = read_rows_for(source, reading, model, info, id=id, progress=update)
+        ids = None if id is None else rows.ids
         update(0, None, "predicting")
         decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
-        lines = _lines(decisions, probabilities, rows.ids, info.label_names, separator)
-        header = ["row", *(["id"] if rows.ids else []), "predicted"]
+        lines = _lines(decisions, probabilities, ids, info.label_names, separator)
+        header = ["row", *(["id"] if ids else []), "predicted"]
         with atomic_outputs(target) as (temporary,):
             write_csv_rows(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
     show_dialect(Path(source), rows.dialect)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Dialect
     from skpml.datasets import PartialDataset
+    from skpml.tables import Dialect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +43,13 @@ class Reading:
         ):
             if one is not None and other:
                 raise click.UsageError(f"{names} exclude each other: labels stand in one column or in many")
-        labels = "label_attributes" if suffix == ".arff" else "candidates"
+        table = suffix in ("", ".csv", ".tsv", ".txt", ".parquet")
+        labels = "labels" if table else "label_attributes" if suffix == ".arff" else "candidates"
         given = [
-            ("--tags", "candidates", self.tags),
+            ("--tags", "tags" if table else "candidates", self.tags),
             ("--label", labels, list(self.label)),
-            ("--true-tags", "truth", self.true_tags),
-            ("--true-label", "truth", list(self.true_label)),
+            ("--true-tags", "true_tags" if table else "truth", self.true_tags),
+            ("--true-label", "true_labels" if table else "truth", list(self.true_label)),
             ("--separator", "separator", self.separator),
             ("--ignore", "ignore", list(self.ignore)),
             ("--delimiter", "delimiter", delimiter_of(self.delimiter)),
@@ -162,11 +163,10 @@ def _with_options(command: Callable[..., Any], options: tuple[Any, ...]) -> Call
 
 def is_file_name(source: str) -> bool:
     """Whether what was given means a file, there or not, and not the name of a data set."""
-    from skpml.datasets._files import READERS
-    from skpml.tables._rows import ROW_SUFFIXES
+    from skpml.datasets import READERS
 
     path = Path(source)
-    return path.suffix.lower() in (*READERS, *ROW_SUFFIXES) or len(path.parts) > 1 or path.exists()
+    return path.suffix.lower() in (*READERS, ".npy") or len(path.parts) > 1 or path.exists()
 
 
 def read(source: str, reading: Reading, *, features: tuple[str, ...] | None = None) -> PartialDataset:
@@ -187,7 +187,7 @@ def read(source: str, reading: Reading, *, features: tuple[str, ...] | None = No
 
 
 def _checked_options(path: Path, reading: Reading) -> dict[str, Any]:
-    from skpml.datasets._files import READERS
+    from skpml.datasets import READERS
 
     suffix = path.suffix.lower()
     given = reading.for_file(suffix)
@@ -201,8 +201,7 @@ def _checked_options(path: Path, reading: Reading) -> dict[str, Any]:
 
 
 def _load(name: str, reading: Reading) -> PartialDataset:
-    from skpml.datasets import list_datasets, load_dataset
-    from skpml.datasets._files import READERS
+    from skpml.datasets import READERS, list_datasets, load_dataset
 
     if given := [option for option, _ in reading.for_file("").values()]:
         raise click.UsageError(f"{given[0]} is for files, but {name!r} is the name of a data set")

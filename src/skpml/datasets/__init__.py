@@ -1,27 +1,39 @@
-"""Data sets with candidate labels: loading by name, reading and writing files, describing them."""
+"""Data sets with candidate labels: loading by name, reading and writing files, statistics."""
 
-from skpml.datasets._checksum import content_checksum
-from skpml.datasets._digits import load_digits_attributes
-from skpml.datasets._errors import DatasetFormatError
-from skpml.datasets._files import read_dataset, write_dataset
-from skpml.datasets._folder import DatasetEntry, data_home, list_datasets
-from skpml.datasets._formats.arff_reading import read_arff
-from skpml.datasets._formats.arff_writing import write_arff
-from skpml.datasets._formats.matlab import read_mat, write_mat
-from skpml.datasets._formats.npz import read_npz, write_npz
-from skpml.datasets._loading import load_dataset
+# ruff: noqa: F401 -- names for other packages that are not public
+
+from skpml.datasets._arff import read_arff, write_arff
+from skpml.datasets._digits import DIGITS, load_digits_attributes
+from skpml.datasets._example import write_example
+from skpml.datasets._files import (
+    READERS,
+    WRITERS,
+    read_as_table,
+    read_dataset,
+    to_dataset,
+    write_cleaned_copy,
+    write_csv,
+    write_dataset,
+    write_parquet,
+)
+from skpml.datasets._loading import (
+    DatasetEntry,
+    content_checksum,
+    data_home,
+    list_datasets,
+    load_dataset,
+    present_files,
+)
+from skpml.datasets._matlab import read_mat, write_mat
+from skpml.datasets._npz import holds_labels, read_npz, write_npz
 from skpml.datasets._openml import fetch_dataset
-from skpml.datasets._partial_dataset import PartialDataset
+from skpml.datasets._partial_dataset import DatasetStatistics, PartialDataset
 from skpml.datasets._registry import REGISTRY, DatasetFacts
-from skpml.datasets._statistics import DatasetStatistics
-from skpml.tables._csv_files import read_csv, write_csv
-from skpml.tables._parquet_files import read_parquet, write_parquet
 
 __all__ = [
     "REGISTRY",
     "DatasetEntry",
     "DatasetFacts",
-    "DatasetFormatError",
     "DatasetStatistics",
     "PartialDataset",
     "content_checksum",
@@ -31,14 +43,15 @@ __all__ = [
     "load_dataset",
     "load_digits_attributes",
     "read_arff",
-    "read_csv",
+    "read_as_table",
     "read_dataset",
     "read_mat",
     "read_npz",
-    "read_parquet",
     "write_arff",
+    "write_cleaned_copy",
     "write_csv",
     "write_dataset",
+    "write_example",
     "write_mat",
     "write_npz",
     "write_parquet",

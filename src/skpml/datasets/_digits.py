@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from skpml.datasets._partial_dataset import PartialDataset
 from skpml.datasets._registry import DatasetFacts
+from skpml.noise import top_up
 
 DEFAULT_CANDIDATES = 6
 DIGITS = DatasetFacts("digits", 1797, 64, 10, 3.5008)
@@ -70,8 +71,6 @@ def load_digits_attributes(*, candidates: int = DEFAULT_CANDIDATES, random_state
     >>> [name for name, true in zip(digits.label_names, digits.truth[0]) if true]
     ['even', 'multiple of three', 'closed loop', 'wide']
     """
-    from skpml.datasets._loading import add_candidates
-
     images, numerals = load_digits(return_X_y=True)
     columns = {name: np.isin(numerals, members) for name, members in NUMERALS.items()}
     columns |= _measured(images.astype(np.int64).reshape(-1, 8, 8))
@@ -104,3 +103,21 @@ def _measured(images: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
         "wide": 5 * column_variance > 2 * row_variance,
         "top-heavy": 10 * by_row < 33 * ink,
     }
+
+
+def add_candidates(dataset: PartialDataset, candidates: int, random_state: Any) -> PartialDataset:
+    """Return the data set with each row filled up to a number of candidates.
+
+    Raises
+    ------
+    ValueError
+        If the truth is unknown, or the set has false candidates already.
+    """
+    if dataset.truth is None or not np.array_equal(dataset.truth, dataset.candidates):
+        raise ValueError(
+            f"{dataset.name!r} has candidate labels of its own: load it without candidates=…, or replace "
+            "them by dataset.with_candidates(…)"
+        )
+    if candidates == 0:
+        return dataset
+    return dataset.with_candidates(top_up(dataset.truth, candidates, random_state=random_state))

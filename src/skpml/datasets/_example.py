@@ -14,12 +14,9 @@ from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
 from skpml._writing import replacing_folder
-from skpml.cleaning._decisions import Decisions, write_decisions
 from skpml.datasets._digits import NUMERALS, PIXELS
 from skpml.datasets._partial_dataset import PartialDataset
 from skpml.noise import flip
-from skpml.tables._labelled_table import LabelledTable
-from skpml.tables._tables import read_table
 
 _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _N_ROWS, _WRONG_RATE, _SEED = 500, 0.03, 4
@@ -53,11 +50,12 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from skpml.cleaning import read_table, write_example
+    >>> from skpml.datasets import write_example
+    >>> from skpml.tables import Columns, read_table
     >>> with TemporaryDirectory() as folder:
     ...     digits = write_example(Path(folder, "digits"))
-    ...     read_table(Path(folder, "digits", "digits.csv"), id="file", image="file")
-    <LabelledTable 'digits.csv': 500 rows, 64 features (columns), 14 labels>
+    ...     read_table(Path(folder, "digits", "digits.csv"), columns=Columns(id="file", image="file"))
+    <Table 'digits.csv': 500 rows, 64 features (columns), 14 labels>
     >>> int((digits.candidates != digits.truth).sum())
     165
     """
@@ -68,7 +66,7 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
         for file, pixels in zip(files, digits.X, strict=True):
             (place / file).write_bytes(_png(_enlarged(pixels)))
         _write_table(place / "digits.csv", files, digits)
-        _write_planted(place / "planted.csv", read_table(place / "digits.csv", id="file"), digits)
+        _write_planted(place / "planted.csv", files, digits)
     return digits
 
 
@@ -95,17 +93,13 @@ def _write_table(path: Path, files: list[str], digits: PartialDataset) -> None:
             writer.writerow([name, listed, *pixels])
 
 
-def _write_planted(path: Path, table: LabelledTable, digits: PartialDataset) -> None:
-    """The planted tags as decisions about the table, whose labels have an order of their own."""
-    column = [table.label_names.index(name) for name in digits.label_names]
-    rows, labels = np.nonzero(digits.candidates != digits.truth)
-    planted = Decisions(
-        rows=rows,
-        labels=np.array(column)[labels],
-        keep=np.zeros(len(rows), dtype=np.bool_),
-        confidence=np.full(len(rows), np.nan),
-    )
-    write_decisions(planted, table, path)
+def _write_planted(path: Path, files: list[str], digits: PartialDataset) -> None:
+    """Write the planted tags as decisions of a reviewer who drops them all."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(["id", "row", "label", "decision", "confidence"])
+        for row, label in np.argwhere(digits.candidates != digits.truth).tolist():
+            writer.writerow([files[row], row, digits.label_names[label], "drop", ""])
 
 
 def _enlarged(pixels: NDArray[Any]) -> NDArray[np.uint8]:

@@ -1,25 +1,160 @@
-"""Reading and writing data sets, by the suffix of the file's name."""
+"""Reading and writing data sets by the suffix of the file; files that are not tables, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from skpml.datasets._formats.arff_reading import read_arff
-from skpml.datasets._formats.arff_writing import write_arff
-from skpml.datasets._formats.matlab import read_mat, write_mat
-from skpml.datasets._formats.npz import read_npz, write_npz
-from skpml.datasets._partial_dataset import PartialDataset
-from skpml.tables._csv_files import read_csv, write_csv
-from skpml.tables._parquet_files import read_parquet, write_parquet
+import numpy as np
+
+from skpml._validation import EmptyPolicy
+from skpml._writing import replacing
+from skpml.datasets._arff import read_arff, write_arff
+from skpml.datasets._matlab import read_mat, write_mat
+from skpml.datasets._npz import read_npz, write_npz
+from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_dataset
+from skpml.tables import (
+    CANDIDATE_COLUMN,
+    CANDIDATE_PREFIX,
+    TABLE_SUFFIXES,
+    TRUTH_COLUMN,
+    TRUTH_PREFIX,
+    Argument,
+    Columns,
+    Dialect,
+    Progress,
+    Table,
+    TableError,
+    check_drop,
+    check_file,
+    check_suffix,
+    describe_unlabelled,
+    find_repeated,
+    format_names,
+    number_names,
+    number_rows,
+    read_embeddings,
+    read_table,
+    refuse_arguments,
+    write_cleaned,
+)
+from skpml.tables import write_csv as write_csv_columns
+from skpml.tables import write_parquet as write_parquet_columns
+
+TableStyle = Literal["flags", "tags"]
+
+
+def read_tabular(
+    path: str | Path,
+    *,
+    tags: str | None = None,
+    labels: Sequence[str] | None = None,
+    true_tags: str | None = None,
+    true_labels: Sequence[str] | None = None,
+    prefix: str = CANDIDATE_PREFIX,
+    true_prefix: str = TRUTH_PREFIX,
+    label_names: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    separator: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    decimal: str | None = None,
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
+) -> PartialDataset:
+    """Read a CSV, TSV, TXT or Parquet file by `skpml.tables.read_table`."""
+    columns = Columns(
+        tags=tags, labels=labels, true_tags=true_tags, true_labels=true_labels, prefix=prefix, true_prefix=true_prefix,
+        label_names=label_names, features=features, ignore=ignore,
+    )  # fmt: skip
+    dialect = Dialect(encoding=encoding, delimiter=delimiter, quote=quote, decimal=decimal)
+    table = read_table(path, columns=columns, dialect=dialect, separator=separator, truth=True)
+    return to_dataset(table, empty_rows=empty_rows, empty_labels=empty_labels)
+
+
+def to_dataset(
+    table: Table, *, empty_rows: EmptyPolicy = "error", empty_labels: EmptyPolicy = "error"
+) -> PartialDataset:
+    """Return the data set of a labelled table; without features, X is None."""
+    return build_dataset(
+        table.path,
+        X=table.X if table.feature_names else None,
+        candidates=table.candidates,
+        truth=table.truth,
+        label_names=table.label_names,
+        feature_names=table.feature_names or None,
+        empty_rows=empty_rows,
+        empty_labels=empty_labels,
+    )
+
+
+def write_csv(
+    dataset: PartialDataset,
+    path: str | Path,
+    *,
+    style: TableStyle = "flags",
+    separator: str = ";",
+    overwrite: bool = False,
+) -> None:
+    """Write a ``.csv`` file: features, then candidates, then the true labels if they are known.
+
+    Parameters
+    ----------
+    dataset : PartialDataset
+        What to write. Sparse features are written in full.
+    path : path-like
+        File to write.
+    style : {"flags", "tags"}, default="flags"
+        ``flags`` writes one 0/1 column per label, ``candidate:NAME`` and ``truth:NAME``; ``tags`` the columns
+        ``candidates`` and ``truth`` that list labels. Tags lose labels that no row has and the order of labels.
+    separator : str, default=";"
+        Separator of tags.
+    overwrite : bool, default=False
+        Whether to replace a file that exists.
+    """
+    columns = _table_columns(dataset, style, separator)
+    with replacing(Path(path), overwrite=overwrite) as (temporary,):
+        write_csv_columns(temporary, columns)
+
+
+def write_parquet(
+    dataset: PartialDataset,
+    path: str | Path,
+    *,
+    style: TableStyle = "flags",
+    separator: str = ";",
+    overwrite: bool = False,
+) -> None:
+    """Write a ``.parquet`` file with checksums in its pages, with the columns of `write_csv`.
+
+    Parameters
+    ----------
+    dataset : PartialDataset
+        What to write. Sparse features are written in full.
+    path : path-like
+        File to write.
+    style : {"flags", "tags"}, default="flags"
+        See `write_csv`.
+    separator : str, default=";"
+        Separator of tags.
+    overwrite : bool, default=False
+        Whether to replace a file that exists.
+    """
+    columns = _table_columns(dataset, style, separator)
+    with replacing(Path(path), overwrite=overwrite) as (temporary,):
+        write_parquet_columns(temporary, columns)
+
 
 READERS: dict[str, Callable[..., PartialDataset]] = {
     ".npz": read_npz,
     ".mat": read_mat,
     ".arff": read_arff,
-    ".csv": read_csv,
-    ".parquet": read_parquet,
+    **dict.fromkeys(TABLE_SUFFIXES, read_tabular),
 }
 WRITERS: dict[str, Callable[..., None]] = {
     ".npz": write_npz,
@@ -36,46 +171,51 @@ def read_dataset(path: str | Path, **options: Any) -> PartialDataset:
     Parameters
     ----------
     path : path-like
-        A ``.npz``, ``.mat``, ``.arff`` (Mulan or MEKA), ``.csv`` or ``.parquet`` file.
-    **options
-        Options of the format: see `skpml.datasets.read_npz`, `read_mat`, `read_arff`, `read_csv` and
-        `read_parquet`. All take ``empty_rows`` and ``empty_labels``.
+        A ``.npz``, ``.mat``, ``.arff`` (Mulan or MEKA), ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file.
+    **options : dict
+        Options of the format: see `read_npz`, `read_mat` and `read_arff`. Tables take the fields of
+        `skpml.tables.Columns` that name labels and features (``tags``, ``labels``, ``true_tags``, ``true_labels``,
+        ``prefix``, ``true_prefix``, ``label_names``, ``features``, ``ignore``), those of `skpml.tables.Dialect`
+        (``encoding``, ``delimiter``, ``quote``, ``decimal``), and ``separator``. All take ``empty_rows`` and
+        ``empty_labels``; see `PartialDataset`.
 
     Returns
     -------
     PartialDataset
+        The data set. If a table has only true labels, they are the candidates too.
 
     Raises
     ------
-    DatasetFormatError
-        If the file is damaged, cut short or laid out in another way; it names the file, and the line where
-        known.
+    TableError
+        If the file is damaged, cut short or has another layout; it names the file, and the line where known.
     FileNotFoundError
         If there is no such file.
+
+    See Also
+    --------
+    skpml.tables.read_table : Reads a table with ids, texts and images.
     """
     source = Path(path)
-    reader = _by_suffix(READERS, source)
-    if not source.is_file():
-        raise FileNotFoundError(f"there is no file {source}")
+    reader = _find_by_suffix(READERS, source)
+    check_file(source)
     return reader(source, **options)
 
 
 def write_dataset(
     dataset: PartialDataset, path: str | Path, *, overwrite: bool = False, **options: Any
 ) -> None:
-    """Write a data set to a file: whole, or not at all.
+    """Write a data set to a file, completely or not at all.
 
     Parameters
     ----------
     dataset : PartialDataset
         What to write.
     path : path-like
-        A name ending in ``.npz``, ``.mat``, ``.arff``, ``.csv`` or ``.parquet``.
+        A name that ends in ``.npz``, ``.mat``, ``.arff``, ``.csv`` or ``.parquet``.
     overwrite : bool, default=False
-        Replace a file that exists.
-    **options
-        ``style="mulan"`` or ``"meka"`` for ARFF; ``style="flags"`` or ``"tags"`` and ``separator``
-        for CSV and Parquet.
+        Whether to replace a file that exists.
+    **options : dict
+        ``style="mulan"`` or ``"meka"`` for ARFF; ``style="flags"`` or ``"tags"`` and ``separator`` for CSV and Parquet.
 
     Raises
     ------
@@ -83,11 +223,189 @@ def write_dataset(
         If the file exists and `overwrite` is False.
     """
     target = Path(path)
-    _by_suffix(WRITERS, target)(dataset, target, overwrite=overwrite, **options)
+    _find_by_suffix(WRITERS, target)(dataset, target, overwrite=overwrite, **options)
 
 
-def _by_suffix(table: dict[str, Any], path: Path) -> Any:
+def _find_by_suffix(known: dict[str, Any], path: Path) -> Any:
     try:
-        return table[path.suffix.lower()]
+        return known[path.suffix.lower()]
     except KeyError:
-        raise ValueError(f"{path}: unknown suffix {path.suffix!r}; known are {', '.join(table)}") from None
+        raise TableError(
+            f"unknown suffix {path.suffix!r}; known are {', '.join(known)}",
+            path=path,
+            value=path.suffix,
+            expected=tuple(known),
+        ) from None
+
+
+def read_as_table(
+    path: str | Path,
+    *,
+    columns: Columns | None = None,
+    dialect: Dialect | None = None,
+    embeddings: str | Path | None = None,
+    reader_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Table:
+    """Read a file of any supported format as a table.
+
+    Parameters
+    ----------
+    path : path-like
+        A table, or any other file that `read_dataset` reads.
+    columns : Columns, optional
+        Which column of a table holds what. For ARFF, ``labels`` and ``ignore`` name attributes; other formats have no
+        columns to name.
+    dialect : Dialect, optional
+        How a text table is written.
+    embeddings : path-like, optional
+        A file of features; see `skpml.tables.read_table`.
+    reader_options : mapping, optional
+        Further options of `read_dataset` for files that are not tables.
+    **options : dict
+        Further options of `skpml.tables.read_table`.
+
+    Returns
+    -------
+    Table
+        The rows; for a file that is not a table, ``dataset`` is its data set.
+
+    See Also
+    --------
+    write_cleaned_copy : Writes such a file without some labels.
+    """
+    path, columns = Path(path), columns or Columns()
+    suffix = path.suffix.lower()
+    if suffix in TABLE_SUFFIXES or suffix not in READERS:
+        if reader_options:
+            refuse_arguments(suffix, {"reader_options": reader_options})
+        return read_table(path, columns=columns, dialect=dialect, embeddings=embeddings, **options)
+    given = {
+        field.name: getattr(part, field.name) for part in (columns, dialect) if part for field in fields(part)
+    }
+    usable = {"labels": "label_attributes", "ignore": "ignore"} if suffix == ".arff" else {}
+    defaults = {
+        "prefix": CANDIDATE_PREFIX,
+        "true_prefix": TRUTH_PREFIX,
+        "mark": b"",
+        "encoding_guessed": False,
+    }
+    refuse_arguments(
+        suffix,
+        {
+            name: value
+            for name, value in given.items()
+            if name not in usable and value != defaults.get(name, ())
+        },
+    )
+    reading = {usable[name]: given[name] for name in usable if given[name]} | dict(reader_options or {})
+    dataset = read_dataset(path, **{"empty_rows": "ignore", "empty_labels": "ignore", **reading})
+    n_rows = len(dataset.candidates)
+    X, names = dataset.X, dataset.feature_names
+    if embeddings is not None:
+        X, names = read_embeddings(embeddings, table=path, n_rows=n_rows), None
+    elif columns.features == ():
+        X, names = np.empty((n_rows, 0)), ()
+    if X is None:
+        raise TableError(
+            "has labels only: pass a file of embeddings (", Argument("embeddings", ...), ") to learn from", path=path
+        )  # fmt: skip
+    return Table(
+        path=path,
+        X=X,
+        candidates=dataset.candidates,
+        truth=dataset.truth,
+        label_names=dataset.label_names,
+        feature_names=number_names("feature", X.shape[1]) if names is None else names,
+        feature_kind="columns" if embeddings is None else "embeddings",
+        ids=number_rows(n_rows),
+        dataset=dataset,
+        notes=tuple(describe_unlabelled(dataset.candidates)),
+    )
+
+
+def write_cleaned_copy(
+    table: Table, drop: Any, target: str | Path, *, overwrite: bool = False, progress: Progress | None = None
+) -> None:
+    """Copy a file of any supported format without the labels to drop, completely or not at all.
+
+    Parameters
+    ----------
+    table : Table
+        What `read_as_table` returned for the file.
+    drop : array-like of bool of shape (n_rows, n_labels)
+        True where a label is to be dropped; the row must carry it.
+    target : path-like
+        File to write, with the same suffix.
+    overwrite : bool, default=False
+        Whether to replace a file that exists.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` now and then.
+
+    Warns
+    -----
+    UserWarning
+        If a dropped label is among the true labels that a data set also holds; the copy then has no true labels,
+        because a data set cannot hold a true label that is not a candidate.
+
+    See Also
+    --------
+    skpml.tables.write_cleaned : The same for tables alone.
+    """
+    if table.dataset is None:
+        write_cleaned(table, drop, target, overwrite=overwrite, progress=progress)
+        return
+    mask, dataset = check_drop(drop, table), table.dataset
+    check_suffix(table.path, Path(target))
+    candidates = np.where(mask, 0, dataset.candidates).astype(np.uint8)
+    truth = dataset.truth
+    if truth is not None and np.array_equal(truth, dataset.candidates):
+        # The file holds one matrix of labels, which is the one to be cleaned.
+        truth = candidates
+    elif truth is not None and (truth > candidates).any():
+        warnings.warn(
+            "some of the dropped labels are among the true labels of the file; the copy has no true labels",
+            UserWarning,
+            stacklevel=2,
+        )
+        truth = None
+    cleaned = PartialDataset(
+        dataset.X, candidates, truth, dataset.label_names, dataset.feature_names, dataset.name, dataset.description,
+        empty_rows="ignore", empty_labels="ignore",
+    )  # fmt: skip
+    write_dataset(cleaned, target, overwrite=overwrite)
+
+
+def _table_columns(dataset: PartialDataset, style: TableStyle, separator: str) -> dict[str, Any]:
+    """Return the columns of a data set: features, then candidates unless they equal the truth, then the truth."""
+    n_features = 0 if dataset.X is None else dataset.X.shape[1]
+    names = list(dataset.feature_names or number_names("feature", n_features))
+    matrices = {}
+    if dataset.truth is None or not np.array_equal(dataset.candidates, dataset.truth):
+        matrices[CANDIDATE_COLUMN, CANDIDATE_PREFIX] = dataset.candidates
+    if dataset.truth is not None:
+        matrices[TRUTH_COLUMN, TRUTH_PREFIX] = dataset.truth
+    label_columns: dict[str, Any] = {}
+    for (column, prefix), matrix in matrices.items():
+        if style == "flags":
+            label_columns |= {prefix + label: matrix[:, j] for j, label in enumerate(dataset.label_names)}
+        elif style == "tags":
+            label_columns[column] = _tag_cells(matrix, dataset.label_names, separator)
+        else:
+            raise ValueError(f'style must be "flags" or "tags", got {style!r}')
+    if twice := find_repeated(names + list(label_columns)):
+        raise ValueError(f"columns need different names, found twice: {format_names(twice)}")
+    if odd := [name for name in names if Columns().looks_like_labels(name)]:
+        raise ValueError(f"features cannot be told from labels by their names: {format_names(odd)}")
+    dense = dataset.X.toarray() if hasattr(dataset.X, "toarray") else dataset.X
+    return {name: dense[:, j] for j, name in enumerate(names)} | label_columns
+
+
+def _tag_cells(matrix: LabelMatrix, names: tuple[str, ...], separator: str) -> list[str]:
+    if bad := [name for name in names if separator in name or name != name.strip() or not name]:
+        raise TableError(
+            f"labels that are empty, hold {separator!r} or begin or end with blanks cannot be tags: "
+            f"{format_names(bad)}; pass ", Argument("style", "flags"), " or another ", Argument("separator", ...),
+            value=tuple(bad),
+        )  # fmt: skip
+    return [separator.join(names[column] for column in np.flatnonzero(row)) for row in matrix]

@@ -1,22 +1,116 @@
-"""Loading data sets by name, from the data folder."""
+"""Data sets by name: the data folder, what it holds, loading and verifying."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from skpml.datasets._checksum import content_checksum, recorded_checksum
-from skpml.datasets._digits import DIGITS, load_digits_attributes
-from skpml.datasets._errors import DatasetFormatError
-from skpml.datasets._folder import ENVIRONMENT_VARIABLE, data_home, present_files
-from skpml.datasets._formats.npz import read_npz
+from skpml._writing import replacing
+from skpml.datasets._digits import DIGITS, add_candidates, load_digits_attributes
+from skpml.datasets._npz import npz_shape, read_npz
 from skpml.datasets._partial_dataset import PartialDataset
-from skpml.datasets._registry import REGISTRY
+from skpml.datasets._registry import REGISTRY, DatasetFacts
+from skpml.tables import TableError
+
+ENVIRONMENT_VARIABLE = "SKPML_DATA"
+
+
+def data_home(path: str | Path | None = None) -> Path:
+    """Return the data folder; it need not exist.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The folder, if not the usual one: that of the environment variable ``SKPML_DATA`` where it is set,
+        else ``skpml`` in the user's data folder (``~/.local/share`` or ``$XDG_DATA_HOME`` on Linux,
+        ``~/Library/Application Support`` on macOS, ``%LOCALAPPDATA%`` on Windows).
+    """
+    if path is not None:
+        return Path(path).expanduser()
+    if chosen := os.environ.get(ENVIRONMENT_VARIABLE):
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "skpml"
+    variable, usual = (
+        ("LOCALAPPDATA", "AppData/Local") if os.name == "nt" else ("XDG_DATA_HOME", ".local/share")
+    )
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / usual) / "skpml"
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """One line of `list_datasets`; sizes are None where they are unknown.
+
+    Attributes
+    ----------
+    name : str
+        What `load_dataset` takes.
+    present : bool
+        Whether it can be loaded now.
+    n_rows, n_features, n_labels : int or None
+        Size; `n_features` is also None for a set of labels only.
+    cardinality : float or None
+        Mean number of true labels a row, for registered sets.
+    real_candidates : bool or None
+        Whether it comes with candidate labels; None if unknown.
+    openml_id : int or None
+        Number at OpenML: `fetch_dataset` can download it.
+    """
+
+    name: str
+    present: bool
+    n_rows: int | None
+    n_features: int | None
+    n_labels: int | None
+    cardinality: float | None
+    real_candidates: bool | None
+    openml_id: int | None
+
+
+def list_datasets(*, data_home: str | Path | None = None) -> list[DatasetEntry]:
+    """List the registered data sets, present or absent, and any other ``.npz`` of the folder, by name."""
+    files = present_files(data_home)
+    entries = [_registered(facts, present=facts.name in files) for facts in (DIGITS, *REGISTRY.values())]
+    entries += [_found(name, path) for name, path in files.items() if name not in {DIGITS.name, *REGISTRY}]
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def present_files(path: str | Path | None = None) -> dict[str, Path]:
+    """Return the ``.npz`` files of the data folder by the name of the set."""
+    home = data_home(path)
+    return {file.stem: file for file in sorted(home.glob("*.npz"))} if home.is_dir() else {}
+
+
+def _registered(facts: DatasetFacts, *, present: bool) -> DatasetEntry:
+    return DatasetEntry(
+        facts.name,
+        present or facts is DIGITS,
+        facts.n_rows,
+        facts.n_features,
+        facts.n_labels,
+        facts.cardinality,
+        facts.real_candidates,
+        facts.openml_id,
+    )
+
+
+def _found(name: str, path: Path) -> DatasetEntry:
+    try:
+        n_rows, n_features, n_labels = npz_shape(path)
+    except TableError:
+        return DatasetEntry(name, False, None, None, None, None, None, None)
+    return DatasetEntry(name, True, n_rows, n_features, n_labels, None, None, None)
+
 
 _CONFIGURATION = re.compile(r"(?P<name>.+)-(?P<candidates>\d+)")
 
@@ -54,7 +148,7 @@ def load_dataset(
     ------
     LookupError
         If there is no such set in the folder.
-    DatasetFormatError
+    TableError
         If the file is damaged, or `verify` finds another checksum.
     """
     files = present_files(data_home)
@@ -74,26 +168,6 @@ def load_dataset(
     # A stranger's file may have empty candidate sets; whoever loads it by name has seen them or will be told.
     dataset = read_npz(files[name], empty_rows="warn", empty_labels="warn")
     return dataset if candidates is None else add_candidates(dataset, candidates, random_state)
-
-
-def add_candidates(dataset: PartialDataset, candidates: int, random_state: Any) -> PartialDataset:
-    """Return the data set with each row filled up to a number of candidates.
-
-    Raises
-    ------
-    ValueError
-        If the truth is unknown, or the set has false candidates already.
-    """
-    from skpml.noise import top_up
-
-    if dataset.truth is None or not np.array_equal(dataset.truth, dataset.candidates):
-        raise ValueError(
-            f"{dataset.name!r} has candidate labels of its own: load it without candidates=…, or replace "
-            "them by dataset.with_candidates(…)"
-        )
-    if candidates == 0:
-        return dataset
-    return dataset.with_candidates(top_up(dataset.truth, candidates, random_state=random_state))
 
 
 def _absent(name: str, home: str | Path | None, files: dict[str, Path]) -> str:
@@ -120,4 +194,44 @@ def _verify(name: str, path: Path) -> None:
     if expected is None and expected_file is None:
         raise ValueError(f"no checksum is known of {name!r}: load it with verify=False")
     if expected is None or content_checksum(read_npz(path)) != expected:
-        raise DatasetFormatError(path, "its checksum is not the expected one; copy or download it again")
+        raise TableError("its checksum is not the expected one; copy or download it again", path=path)
+
+
+def content_checksum(dataset: PartialDataset) -> str:
+    """Return the SHA-256 of features, candidates and truth, as hexadecimal digits.
+
+    Hashed are, in this order: the line ``skpml-content-1 ROWS FEATURES LABELS`` and a line feed (FEATURES is
+    ``-`` without X); the entries of X that are not zero in CSR form, row pointers and column indices as
+    64-bit integers, values as 64-bit floats, all little-endian; the candidates, one byte a cell, row by row;
+    ``1`` and the truth in the same way, or ``0`` where it is unknown. Names are not hashed, nor whether X is
+    stored sparse.
+    """
+    n_rows, n_labels = dataset.candidates.shape
+    digest = hashlib.sha256()
+    n_features = "-" if dataset.X is None else str(dataset.X.shape[1])
+    digest.update(f"skpml-content-1 {n_rows} {n_features} {n_labels}\n".encode())
+    if dataset.X is not None:
+        X = sp.csr_array(dataset.X)
+        X.eliminate_zeros()
+        X.sort_indices()
+        for part, kind in ((X.indptr, "<i8"), (X.indices, "<i8"), (X.data, "<f8")):
+            digest.update(np.ascontiguousarray(part.astype(kind)).tobytes())
+    digest.update(dataset.candidates.tobytes())
+    digest.update(b"0" if dataset.truth is None else b"1" + dataset.truth.tobytes())
+    return digest.hexdigest()
+
+
+def _record_path(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.content-sha256")
+
+
+def recorded_checksum(path: Path) -> str | None:
+    """Return the content checksum recorded beside a data file at its first download, if there is one."""
+    record = _record_path(path)
+    return record.read_text(encoding="ascii", errors="replace").strip() if record.is_file() else None
+
+
+def record_checksum(path: Path, checksum: str) -> None:
+    """Record the content checksum of a data file beside it."""
+    with replacing(_record_path(path), overwrite=True) as (temporary,):
+        temporary.write_text(checksum + "\n", encoding="ascii")

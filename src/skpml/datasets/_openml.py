@@ -8,14 +8,14 @@ from typing import Any
 from urllib.error import URLError
 
 import numpy as np
+import scipy.sparse as sp
 
-from skpml.datasets._checksum import content_checksum, record_checksum, recorded_checksum
-from skpml.datasets._errors import DatasetFormatError
-from skpml.datasets._folder import data_home as find_data_home
-from skpml.datasets._formats.npz import read_npz, write_npz
+from skpml.datasets._loading import content_checksum, record_checksum, recorded_checksum
+from skpml.datasets._loading import data_home as find_data_home
+from skpml.datasets._npz import read_npz, write_npz
 from skpml.datasets._partial_dataset import PartialDataset
 from skpml.datasets._registry import REGISTRY, DatasetFacts
-from skpml.datasets._validation import is_sparse
+from skpml.tables import TableError
 
 _TRUE, _FALSE = ("TRUE", "1", "1.0", "YES"), ("FALSE", "0", "0.0", "NO")
 
@@ -43,7 +43,7 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
         If OpenML is not known to have the set.
     ConnectionError
         If the download fails.
-    DatasetFormatError
+    TableError
         If the download is not the expected data: its name at OpenML, its size or its mean number of true labels is
         not the registered one, or its content has another checksum than the registered one, or than the one recorded
         at the first download. Nothing is written then.
@@ -62,9 +62,9 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
     checksum = content_checksum(dataset)
     expected = facts.content_sha256 or recorded_checksum(path)
     if expected is not None and checksum != expected:
-        raise DatasetFormatError(
-            source,
+        raise TableError(
             f"the content of {name!r} has checksum {checksum}, expected {expected}: nothing was written",
+            path=source,
         )
     home.mkdir(parents=True, exist_ok=True)
     record_checksum(path, checksum)
@@ -79,20 +79,18 @@ def _download(facts: DatasetFacts) -> PartialDataset:
     except (URLError, TimeoutError, ConnectionError) as exc:
         raise ConnectionError(f"could not download {facts.name!r} from OpenML: {exc}") from exc
     except Exception as exc:
-        raise DatasetFormatError(source, f"OpenML's answer for {facts.name!r} cannot be read: {exc}") from exc
+        raise TableError(f"OpenML's answer for {facts.name!r} cannot be read: {exc}", path=source) from exc
     if str(bunch.details.get("name", "")).lower() != facts.name:
-        raise DatasetFormatError(
-            source, f"is named {bunch.details.get('name')!r} at OpenML, not {facts.name!r}"
-        )
+        raise TableError(f"is named {bunch.details.get('name')!r} at OpenML, not {facts.name!r}", path=source)
     names = tuple(bunch.target_names)
     if not names:
-        raise DatasetFormatError(source, "names no target columns, so there are no labels")
+        raise TableError("names no target columns, so there are no labels", path=source)
     truth = _labels(source, np.asarray(target).reshape(-1, len(names)), names)
     feature_names = tuple(bunch.feature_names)
     try:
         return PartialDataset(bunch.data, truth, truth, names, feature_names, facts.name, str(bunch.DESCR))
     except ValueError as exc:
-        raise DatasetFormatError(source, str(exc)) from exc
+        raise TableError(str(exc), path=source) from exc
 
 
 def _ask_openml(number: int | None) -> tuple[Any, Any]:
@@ -102,7 +100,7 @@ def _ask_openml(number: int | None) -> tuple[Any, Any]:
     with TemporaryDirectory() as cache:
         options = {"data_id": number, "data_home": cache, "as_frame": False, "parser": "liac-arff"}
         bunch = fetch_openml(**options)
-        if not is_sparse(bunch.data):
+        if not sp.issparse(bunch.data):
             return bunch, bunch.target
         # In sparse files scikit-learn leaves targets that are not written out uninitialised (seen in 1.9), so the
         # labels are taken from among the features.
@@ -120,8 +118,8 @@ def _labels(source: Path, target: Any, names: tuple[str, ...]) -> Any:
     wrong = ~np.isin(text, _TRUE + _FALSE)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise DatasetFormatError(
-            source, f"label {names[column]!r} is {target[row, column]!r} in row {row}, not TRUE or FALSE"
+        raise TableError(
+            f"label {names[column]!r} is {target[row, column]!r} in row {row}, not TRUE or FALSE", path=source
         )
     return np.isin(text, _TRUE).astype(np.uint8)
 
@@ -132,6 +130,7 @@ def _check_facts(source: Path, facts: DatasetFacts, dataset: PartialDataset) -> 
         expected, actual = getattr(facts, what), getattr(found, what)
         # Cardinality is registered to four places.
         if expected is not None and abs(actual - expected) > 1e-4:
-            raise DatasetFormatError(
-                source, f"{facts.name!r} should have {what} {expected}, got {actual}: nothing was written"
+            raise TableError(
+                f"{facts.name!r} should have {what} {expected}, got {actual}: nothing was written",
+                path=source,
             )

@@ -1,23 +1,97 @@
-"""The one object all readers return: features, candidate labels and, where known, true labels."""
+"""The data set class, its checks and its statistics."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from skpml._validation import EmptyPolicy, check_occupied
-from skpml.datasets._statistics import DatasetStatistics, describe
-from skpml.datasets._validation import (
-    LabelMatrix,
-    as_features,
-    as_label_matrix,
-    as_names,
-    default_label_names,
-    listed,
-    repeated,
-)
+from skpml._validation import EmptyPolicy, check_finite, check_indicator, check_occupied
+from skpml.tables import LabelMatrix, TableError, find_repeated, format_names, number_names
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetStatistics:
+    """Figures of one data set; those that need true labels are None where the truth is unknown.
+
+    Attributes
+    ----------
+    n_rows, n_labels : int
+        Size of the label matrices.
+    n_features : int or None
+        Columns of X; None for a set of labels only.
+    sparse : bool
+        Whether X is stored sparse.
+    candidates_per_row : float
+        Mean number of candidate labels.
+    rows_without_candidates : int
+        Rows whose candidate set is empty.
+    cardinality : float or None
+        Mean number of true labels of a row.
+    density : float or None
+        Cardinality divided by the number of labels.
+    diversity : int or None
+        Number of distinct sets of true labels.
+    diversity_share : float or None
+        Diversity divided by the number of rows.
+    noise_rate : float or None
+        Share of the candidates that are false; 0 where there are no candidates at all.
+    rows_without_true_label : int or None
+        Rows whose set of true labels is empty.
+    labels_without_true_row : int or None
+        Labels that are true of no row.
+    """
+
+    n_rows: int
+    n_features: int | None
+    n_labels: int
+    sparse: bool
+    candidates_per_row: float
+    rows_without_candidates: int
+    cardinality: float | None
+    density: float | None
+    diversity: int | None
+    diversity_share: float | None
+    noise_rate: float | None
+    rows_without_true_label: int | None
+    labels_without_true_row: int | None
+
+
+def describe(X: Any, candidates: LabelMatrix, truth: LabelMatrix | None) -> DatasetStatistics:
+    """Compute the figures of a data set from its (validated) parts."""
+    n_rows, n_labels = candidates.shape
+    n_candidates = int(candidates.sum(dtype=np.int64))
+    cardinality = density = diversity_share = noise_rate = None
+    diversity = rows_without = labels_without = None
+    if truth is not None:
+        n_true = int(truth.sum(dtype=np.int64))
+        cardinality = n_true / n_rows
+        density = cardinality / n_labels
+        diversity = len(np.unique(np.packbits(truth, axis=1), axis=0))
+        diversity_share = diversity / n_rows
+        noise_rate = (n_candidates - n_true) / n_candidates if n_candidates else 0.0
+        rows_without = int((~truth.any(axis=1)).sum())
+        labels_without = int((~truth.any(axis=0)).sum())
+    return DatasetStatistics(
+        n_rows=n_rows,
+        n_features=None if X is None else int(X.shape[1]),
+        n_labels=n_labels,
+        sparse=sp.issparse(X),
+        candidates_per_row=n_candidates / n_rows,
+        rows_without_candidates=int((~candidates.any(axis=1)).sum()),
+        cardinality=cardinality,
+        density=density,
+        diversity=diversity,
+        diversity_share=diversity_share,
+        noise_rate=noise_rate,
+        rows_without_true_label=rows_without,
+        labels_without_true_row=labels_without,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,10 +169,10 @@ class PartialDataset:
 
     def _checked_label_names(self, n_labels: int) -> tuple[str, ...]:
         if isinstance(self.label_names, tuple | list) and not self.label_names:
-            return default_label_names(n_labels)
+            return number_names("label", n_labels)
         names = as_names(self.label_names, n_labels, "label_names")
-        if twice := repeated(names):
-            raise ValueError(f"label_names must be distinct, found more than once: {listed(twice)}")
+        if twice := find_repeated(names):
+            raise ValueError(f"label_names must be distinct, found more than once: {format_names(twice)}")
         return names
 
     def _checked_features(self, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
@@ -181,3 +255,85 @@ class PartialDataset:
             self.name,
             self.description,
         )
+
+
+def build_dataset(path: Path, **parts: Any) -> PartialDataset:
+    """Make the data set of a file; a part that does not pass the checks is reported with the file's name."""
+    if parts["candidates"] is None:
+        parts["candidates"] = parts["truth"]
+    parts["label_names"] = parts.get("label_names") or ()
+    parts["name"] = parts.get("name") or path.stem
+    try:
+        return PartialDataset(**parts)
+    except ValueError as exc:
+        raise TableError(str(exc), path=path) from exc
+
+
+def as_label_matrix(values: Any, what: str, *, minus_one_is_zero: bool = False) -> LabelMatrix:
+    """Return a fresh read-only uint8 matrix of zeros and ones.
+
+    Parameters
+    ----------
+    values : array-like or sparse matrix of shape (n_rows, n_labels)
+        Numbers or booleans.
+    what : str
+        How errors name the matrix.
+    minus_one_is_zero : bool, default=False
+        Read −1 as 0, as MATLAB files of the field write it.
+    """
+    matrix = check_indicator(values, what, minus_one_is_zero=minus_one_is_zero)
+    if matrix.shape[1] == 0:
+        raise ValueError(f"{what} has no columns: at least one label is needed")
+    matrix.flags.writeable = False
+    return matrix
+
+
+def as_features(values: Any, feature_names: tuple[str, ...] | None = None) -> Any:
+    """Return features as float ndarray or CSR array; refuse NaN and infinity with their place.
+
+    float32 and float64 are kept as they are, everything else becomes float64. Sparse input of any kind
+    becomes a canonical CSR array (sorted, no duplicates) with 32-bit indices where they suffice.
+    """
+    if sp.issparse(values):
+        return _as_csr(values, feature_names)
+    matrix = np.asarray(values)
+    if matrix.ndim != 2:
+        raise ValueError(f"X must be a matrix of rows × features, got {matrix.ndim} dimension(s)")
+    if matrix.dtype.kind not in "buif":
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError) as exc:
+            raise ValueError(f"X must hold numbers, got values of type {matrix.dtype}") from exc
+    matrix = _as_float(matrix)
+    check_finite(matrix, feature_names)
+    return matrix
+
+
+def _as_csr(values: Any, feature_names: tuple[str, ...] | None) -> Any:
+    given = values.tocsr()
+    matrix: Any = sp.csr_array(given, copy=True)
+    matrix.check_format(full_check=True)
+    matrix.data = _as_float(matrix.data)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    index_type = np.int32 if max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max else np.int64
+    matrix.indices = matrix.indices.astype(index_type, copy=False)
+    matrix.indptr = matrix.indptr.astype(index_type, copy=False)
+    check_finite(matrix, feature_names)
+    return matrix
+
+
+def _as_float(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype in (np.float32, np.float64):
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
+    return values.astype(np.float64)
+
+
+def as_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
+    """Return names as a tuple of str, one a column."""
+    if isinstance(names, str):
+        raise ValueError(f"{what} must be a sequence of names, got the single string {names!r}")
+    result = tuple(str(name) for name in names)
+    if len(result) != count:
+        raise ValueError(f"{what} has {len(result)} names for {count} columns")
+    return result

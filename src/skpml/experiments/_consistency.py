@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from skpml.datasets._files import READERS
+from skpml.datasets import READERS
 from skpml.metrics import METRICS
 from skpml.registry import get_method, list_methods
 

@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from skpml.datasets import REGISTRY
-from skpml.datasets._digits import DIGITS
-from skpml.datasets._files import READERS
-from skpml.datasets._folder import present_files
+from skpml.datasets import DIGITS, READERS, REGISTRY, present_files
 from skpml.experiments._consistency import dataset_of, is_data_file, unknown_parameters
 from skpml.experiments._execute import FoldData
 from skpml.experiments._own_code import own_estimator

@@ -10,9 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from skpml.datasets import REGISTRY, load_dataset
-from skpml.datasets._digits import DIGITS
-from skpml.datasets._folder import present_files
+from skpml.datasets import DIGITS, REGISTRY, load_dataset, present_files
 from skpml.experiments._consistency import dataset_of, is_data_file
 from skpml.experiments._own_code import code_facts
 from skpml.experiments._protocol import MethodEntry, Suite, SuiteError

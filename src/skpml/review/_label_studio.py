@@ -14,13 +14,14 @@ from skpml._writing import replacing
 from skpml.review._page import check_same_table
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Audit, LabelledTable
+    from skpml.cleaning import Audit
+    from skpml.tables import Table
 
 _NOT_IN_XML = {chr(code) for code in range(32)} - {"\t", "\n", "\r"} | {"\ufffe", "\uffff"}
 
 
 def write_label_studio(
-    table: LabelledTable,
+    table: Table,
     audit: Audit,
     path: str | Path,
     *,
@@ -36,7 +37,7 @@ def write_label_studio(
 
     Parameters
     ----------
-    table : LabelledTable
+    table : Table
         The rows that were audited.
     audit : Audit
         Result of :func:`skpml.cleaning.audit` for the rows of the table.
@@ -78,7 +79,7 @@ def check_label_names(names: Sequence[str]) -> None:
         raise ValueError(f"XML cannot hold labels with control characters, such as {odd[0]!r}; rename them")
 
 
-def _build_interface(table: LabelledTable) -> str:
+def _build_interface(table: Table) -> str:
     check_label_names(table.label_names)
     shown = "image" if table.images is not None else "text" if table.texts is not None else "id"
     view = ElementTree.Element("View")
@@ -93,7 +94,7 @@ def _build_interface(table: LabelledTable) -> str:
     return ElementTree.tostring(view, encoding="unicode")
 
 
-def _build_tasks(table: LabelledTable, audit: Audit) -> Iterator[dict[str, Any]]:
+def _build_tasks(table: Table, audit: Audit) -> Iterator[dict[str, Any]]:
     less_likely = np.minimum(audit.confidences, 1 - audit.confidences)
     scores = 1 - np.where(table.candidates > 0, less_likely, 0.0).max(axis=1, initial=0.0)
     kept = audit.cleaned() > 0

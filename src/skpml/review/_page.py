@@ -13,7 +13,8 @@ from skpml._pages import inline_files, page_environment, require_packages, scrip
 from skpml._writing import replacing
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Audit, Doubt, LabelledTable
+    from skpml.cleaning import Audit, Doubt
+    from skpml.tables import Table
 
 # The modules of the page's script, each after those that it imports.
 _SCRIPTS = tuple(f"review/{name}.js" for name in (
@@ -25,7 +26,7 @@ _SCRIPTS = tuple(f"review/{name}.js" for name in (
 MAX_DOUBTS = 50_000
 
 
-def render_review(table: LabelledTable, audit: Audit, *, settings: Mapping[str, str] | None = None) -> str:
+def render_review(table: Table, audit: Audit, *, settings: Mapping[str, str] | None = None) -> str:
     """Render the review page of an audit as HTML.
 
     Text of the table is shown as text, never as HTML, and the same input gives the same bytes. If more than 50,000
@@ -33,7 +34,7 @@ def render_review(table: LabelledTable, audit: Audit, *, settings: Mapping[str, 
 
     Parameters
     ----------
-    table : LabelledTable
+    table : Table
         The rows that were audited. An image is shown if its path is relative to the page.
     audit : Audit
         Result of :func:`skpml.cleaning.audit` for the rows of the table.
@@ -62,7 +63,7 @@ def render_review(table: LabelledTable, audit: Audit, *, settings: Mapping[str, 
 
 
 def write_review(
-    table: LabelledTable,
+    table: Table,
     audit: Audit,
     path: str | Path,
     *,
@@ -73,7 +74,7 @@ def write_review(
 
     Parameters
     ----------
-    table : LabelledTable
+    table : Table
         The rows that were audited.
     audit : Audit
         Result of :func:`skpml.cleaning.audit` for the rows of the table.
@@ -98,7 +99,7 @@ def require_page_packages() -> None:
     require_packages("the review page", "report", "jinja2", "markupsafe")
 
 
-def check_same_table(table: LabelledTable, audit: Audit) -> None:
+def check_same_table(table: Table, audit: Audit) -> None:
     """Raise a ValueError if the audit cannot be one of this table."""
     if audit.confidences.shape != table.candidates.shape:
         raise ValueError(
@@ -114,7 +115,7 @@ def select_doubts(audit: Audit) -> list[Doubt]:
     return [doubt for doubt in audit.doubts if doubt.action == "ask"][:MAX_DOUBTS]
 
 
-def _build_payload(table: LabelledTable, audit: Audit, settings: Mapping[str, str]) -> dict[str, Any]:
+def _build_payload(table: Table, audit: Audit, settings: Mapping[str, str]) -> dict[str, Any]:
     """Collect what the page shows as values for JSON; `templates/README.md` describes them."""
     doubts = select_doubts(audit)
     rows = list(dict.fromkeys(doubt.row for doubt in doubts))
@@ -180,7 +181,7 @@ def _round_counts(counts: Any) -> dict[str, float]:
     }
 
 
-def _storage_key(table: LabelledTable, doubts: list[Doubt]) -> str:
+def _storage_key(table: Table, doubts: list[Doubt]) -> str:
     """Return a digest of file and listed tags: the browser stores decisions under it."""
     content = hashlib.sha256()
     for part in (table.path.name, *table.ids, *table.label_names):

@@ -1,48 +1,302 @@
-"""The columns of a table that are asked for, whatever kind of table it is."""
+"""Which column of a table holds what: labels, true labels, features, text, image, id."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from skpml.tables._collecting import Content
-from skpml.tables._csv_tables import read_csv_table
-from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._label_columns import CANDIDATE_COLUMN, TRUTH_COLUMN
-from skpml.tables._parquet_tables import read_parquet_table
-from skpml.tables._records import Progress
-from skpml.tables._roles import TAG_COLUMN, ColumnChoice, Roles
+from skpml.tables._errors import Argument, TableError, find_repeated, format_names
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-PARQUET_SUFFIX = ".parquet"
-TABLE_SUFFIXES = (*TEXT_SUFFIXES, PARQUET_SUFFIX)
+TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN = "tags", "candidates", "truth"
+CANDIDATE_PREFIX, TRUTH_PREFIX = "candidate:", "truth:"
+_FLAGS = {"0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "false": 0, "no": 0, "1": 1, "1.0": 1, "true": 1, "yes": 1}
+_LISTS = ("labels", "true_labels", "features", "ignore", "label_names")
 
 
-def read_columns(
-    path: Path,
-    choice: ColumnChoice,
-    *,
-    separator: str | None,
-    written: dict[str, str | None],
-    progress: Progress | None,
-) -> tuple[Roles, Content, Dialect | None]:
-    """Read a table by its suffix; a CSV file as `written` says, and as the file tells where that holds None."""
-    suffix = path.suffix.lower()
-    if suffix == PARQUET_SUFFIX:
-        refuse_given(suffix, written)
-        return *read_parquet_table(path, choice, separator, progress), None
-    dialect = detect_dialect(
-        path,
-        **written,
-        columns=choice.named,
-        numbers=choice.features,
-        not_numbers=(*choice.not_numbers, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN),
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of the columns of a table by what they hold; None means found automatically.
+
+    Labels are either listed in one column, as in ``"beach;sea"`` (tags), or have one column each that holds 0 and 1.
+
+    Parameters
+    ----------
+    tags : str, optional
+        Column that lists the candidate labels of a row. By default ``tags`` in any case, else ``candidates``.
+    labels : sequence of str, optional
+        The 0/1 columns of candidate labels. By default those that begin with `prefix`.
+    true_tags : str, optional
+        Column that lists the true labels of a row. By default ``truth``, where true labels are read.
+    true_labels : sequence of str, optional
+        The 0/1 columns of true labels, in the order of `labels`. By default those that begin with `true_prefix`.
+    text : str, optional
+        Column of texts.
+    image : str, optional
+        Column of paths of images, to be shown to a person.
+    id : str, optional
+        Column that names the rows. By default rows are named by their numbers.
+    features : sequence of str, optional
+        Columns of numbers to learn from, in this order. By default all columns that are nothing else. An empty list
+        reads no features.
+    ignore : sequence of str, default=()
+        Columns to leave out.
+    prefix, true_prefix : str
+        What the names of 0/1 columns begin with; the rest is the name of the label.
+    label_names : sequence of str, optional
+        Labels that tags may name, in this order. By default all tags that occur, sorted.
+
+    See Also
+    --------
+    skpml.tables.read_table : Reads a table with such columns.
+
+    Examples
+    --------
+    >>> from skpml.tables import Columns
+    >>> Columns(tags="keywords", id="file").named
+    ('keywords', 'file')
+    """
+
+    tags: str | None = None
+    labels: Sequence[str] | None = None
+    true_tags: str | None = None
+    true_labels: Sequence[str] | None = None
+    text: str | None = None
+    image: str | None = None
+    id: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    prefix: str = CANDIDATE_PREFIX
+    true_prefix: str = TRUTH_PREFIX
+    label_names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in _LISTS:
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise TableError(
+                    Argument(name), f" must be a list of names, got the single string {value!r}", value=value
+                )
+            object.__setattr__(self, name, None if value is None else tuple(value))
+        for one, many in (("tags", "labels"), ("true_tags", "true_labels")):
+            if getattr(self, one) is not None and getattr(self, many) is not None:
+                raise TableError(
+                    Argument(one), " and ", Argument(many), " exclude each other: labels are in one column or in many"
+                )  # fmt: skip
+            if getattr(self, many) == ():
+                raise TableError(Argument(many), " must name at least one column", value=())
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns that are named."""
+        lists = (*(self.labels or ()), *(self.true_labels or ()), *(self.features or ()))
+        return tuple(dict.fromkeys((*self.not_numbers, *lists)))
+
+    @property
+    def not_numbers(self) -> tuple[str, ...]:
+        """Columns that are named as something else than numbers."""
+        named = (self.tags, self.true_tags, self.text, self.image, self.id, *self.ignore)
+        return tuple(name for name in named if name is not None)
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """Columns of the candidate labels."""
+        return tuple(self.labels or ()) if self.tags is None else (self.tags,)
+
+    @property
+    def true_label_columns(self) -> tuple[str, ...]:
+        """Columns of the true labels."""
+        return tuple(self.true_labels or ()) if self.true_tags is None else (self.true_tags,)
+
+    def looks_like_labels(self, name: str) -> bool:
+        """Whether a column holds candidate or true labels, judged by its name.
+
+        Parameters
+        ----------
+        name : str
+            Name of a column.
+
+        Returns
+        -------
+        bool
+            Whether it is ``candidates``, ``truth``, or begins with one of the prefixes.
+        """
+        return name in (CANDIDATE_COLUMN, TRUTH_COLUMN) or name.startswith((self.prefix, self.true_prefix))
+
+
+class Resolved(NamedTuple):
+    """What each column of a file is, and the labels as far as the header tells them."""
+
+    columns: Columns
+    label_names: tuple[str, ...] | None
+    other_labels: tuple[str, ...]
+    unused: tuple[str, ...]
+
+    @property
+    def read(self) -> list[str]:
+        """All columns that are read."""
+        columns = self.columns
+        single = (name for name in (columns.text, columns.image, columns.id) if name is not None)
+        labels = (*columns.label_columns, *columns.true_label_columns)
+        return list(dict.fromkeys((*(columns.features or ()), *labels, *single)))
+
+
+def resolve_rows(path: Path, header: Sequence[str], wanted: Columns) -> Resolved:
+    """Check that a file without labels has all columns that are named; nothing else is read."""
+    _check_distinct(path, [name for name in header if name in wanted.named])
+    features = wanted.features or ()
+    if missing := [name for name in features if name not in set(header)]:
+        raise TableError(
+            f"lacks {len(missing)} of the {len(features)} columns that are needed: {format_names(missing)}",
+            path=path,
+            column=missing[0],
+            expected=tuple(features),
+        )
+    for name in wanted.named:
+        _check_present(path, header, name)
+    return Resolved(replace(wanted, features=features), (), (), ())
+
+
+def resolve_columns(
+    path: Path, header: Sequence[str], wanted: Columns, *, truth: bool, embeddings: bool
+) -> Resolved:
+    """Find out what each column of a labelled file is.
+
+    `truth` also looks for true labels by name, and permits files without features; `embeddings` says that the features
+    are in another file.
+    """
+    for name in wanted.named:
+        _check_present(path, header, name)
+    _check_distinct(path, [name for name in header if name not in wanted.ignore])
+    found, label_names, true_names = _find_labels(path, header, wanted, truth=truth)
+    labels = (*found.label_columns, *found.true_label_columns)
+    others = tuple(
+        name for name in header if wanted.looks_like_labels(name) and name not in (*labels, *wanted.named)
     )
-    return *read_csv_table(path, dialect, choice, separator, progress), dialect
+    single = {role: getattr(wanted, role) for role in ("text", "image", "id")}
+    for role, name in single.items():
+        if name in labels:
+            raise TableError(
+                f"column {name!r} holds labels, so it cannot be the {role} too", path=path, column=name
+            )
+    taken = {*labels, *wanted.ignore, *single.values()}
+    if wanted.features is not None:
+        features = tuple(wanted.features)
+        if both := [name for name in features if name in taken]:
+            raise TableError(
+                f"columns cannot be features and something else: {format_names(both)}", path=path, column=both[0]
+            )  # fmt: skip
+    elif wanted.text is not None or embeddings:
+        features = ()
+    else:
+        features = tuple(name for name in header if name not in taken and name not in others)
+    if not (features or truth or embeddings or wanted.features is not None or wanted.text is not None):
+        raise TableError(
+            "has no columns left to learn from: name a column of text (",
+            Argument("text", ...),
+            "), a file of embeddings (",
+            Argument("embeddings", ...),
+            ") or numeric columns (",
+            Argument("features", ...),
+            ")",
+            path=path,
+        )
+    resolved = Resolved(replace(found, features=features), label_names or true_names, others, ())
+    unread = set(header).difference(resolved.read, others, wanted.ignore)
+    return resolved._replace(unused=tuple(name for name in header if name in unread))
 
 
-def refuse_given(suffix: str, arguments: dict[str, Any]) -> None:
-    """Raise if any of the arguments, which do not apply to such a file, is given."""
-    for name, value in arguments.items():
-        if value is not None:
-            raise ValueError(f"{name} does not apply to {suffix} files")
+def _find_labels(
+    path: Path, header: Sequence[str], wanted: Columns, *, truth: bool
+) -> tuple[Columns, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Find the columns of candidates and of true labels, and the label names that 0/1 columns give."""
+    free = [name for name in header if name not in {*wanted.ignore, *wanted.true_label_columns}]
+    found, names, true_names = wanted, wanted.labels, wanted.true_labels
+    if not wanted.label_columns:
+        alike = [name for name in free if name.strip().lower() == TAG_COLUMN]
+        flags = tuple(name for name in free if name.startswith(wanted.prefix))
+        if TAG_COLUMN in alike or len(alike) == 1:
+            found = replace(found, tags=TAG_COLUMN if TAG_COLUMN in alike else alike[0])
+        elif flags and not alike:
+            found = replace(found, labels=flags)
+            names = tuple(name.removeprefix(wanted.prefix) for name in flags)
+        elif CANDIDATE_COLUMN in free and not alike:
+            found = replace(found, tags=CANDIDATE_COLUMN)
+    true = [name for name in free if name == TRUTH_COLUMN or name.startswith(wanted.true_prefix)]
+    true = [name for name in true if name not in found.label_columns]
+    if truth and not wanted.true_label_columns:
+        flags = tuple(name for name in true if name.startswith(wanted.true_prefix))
+        if flags:
+            found = replace(found, true_labels=flags)
+            true_names = tuple(name.removeprefix(wanted.true_prefix) for name in flags)
+        elif TRUTH_COLUMN in true:
+            found = replace(found, true_tags=TRUTH_COLUMN)
+    if not (found.label_columns or found.true_label_columns):
+        raise TableError(
+            "no labels found: pass ",
+            Argument("tags", ...),
+            ' for a column of tags such as "a;b", or ',
+            Argument("labels", ...),
+            f" for columns of 0 and 1 (its columns are {format_names(header)})",
+            f"; true labels such as {format_names(true)} are read as candidates only if you name them" if true else "",
+            path=path,
+            value=tuple(header),
+        )  # fmt: skip
+    if found.labels and found.true_labels:
+        by_position = wanted.true_labels is not None and len(wanted.true_labels) == len(found.labels)
+        if not by_position:
+            found = _align(path, found, tuple(names or ()), tuple(true_names or ()))
+        true_names = names
+    given = None if wanted.label_names is None else tuple(wanted.label_names)
+    if not (found.labels or found.true_labels):
+        names = given
+    return found, None if names is None else tuple(names), None if true_names is None else tuple(true_names)
+
+
+def _align(path: Path, found: Columns, names: tuple[str, ...], true_names: tuple[str, ...]) -> Columns:
+    """Put the 0/1 columns of true labels into the order of those of candidates."""
+    if odd := sorted(set(true_names) ^ set(names)):
+        raise TableError(
+            f"true labels and candidates need the same labels; only one has {format_names(odd)}",
+            path=path,
+            value=tuple(odd),
+        )
+    column = dict(zip(true_names, found.true_labels or (), strict=True))
+    return replace(found, true_labels=tuple(column[name] for name in names))
+
+
+def _check_distinct(path: Path, names: Sequence[str]) -> None:
+    if twice := find_repeated(names):
+        raise TableError(
+            f"columns must have different names, found twice: {format_names(twice)}",
+            path=path,
+            line=1,
+            column=twice[0],
+        )
+
+
+def _check_present(path: Path, header: Sequence[str], name: str) -> None:
+    if name in header:
+        return
+    near = difflib.get_close_matches(name, header, n=1) or [
+        other for other in header if other.strip().lower() == name.strip().lower()
+    ]
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise TableError(
+        f"has no column {name!r}{hint} (its columns are {format_names(header)})",
+        path=path,
+        column=name,
+        expected=near[0] if near else None,
+    )
+
+
+def split_tags(text: str, separator: str) -> list[str]:
+    """Return the tags of a cell, without blanks around them and without empty ones."""
+    return [tag for part in text.split(separator) if (tag := part.strip())]
+
+
+def parse_flag(text: str) -> int:
+    """Return 0 or 1 for a cell of a 0/1 column; KeyError for anything else."""
+    return _FLAGS[text.strip().lower()]

@@ -1,4 +1,4 @@
-"""How a CSV file is written: told from the file, said in words, and fixed by whoever knows better."""
+"""How a text table is written: encoding, delimiter, quote and decimal mark, detected from the file."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import codecs
 import csv
 import itertools
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
-from skpml.datasets._errors import DatasetFormatError
-from skpml.tables._csv_files import parser_options
-from skpml.tables._encodings import Encoding, detect_encoding
-from skpml.tables._wording import shown
+from skpml.tables._errors import Argument, TableError, check_file, quote_text
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _QUOTES = {'"': "double quotes", "'": "single quotes"}
-_SAMPLE = 1 << 18
 _ENCODINGS = {
     "utf-8": "UTF-8",
     "utf-16-le": "UTF-16",
@@ -26,150 +24,268 @@ _ENCODINGS = {
     "cp1252": "Windows-1252",
     "latin-1": "Latin-1",
 }
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_FALLBACKS = ("cp1252", "latin-1")
+_SAMPLE, _BLOCK = 1 << 18, 1 << 20
 _POINT_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?\s*")
-# What may as well be a whole number with a comma before its last three digits.
+# May as well be a whole number with a comma before its last three digits.
 THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a CSV file is written; ``str`` of it says so in words.
+    """How a CSV file is written; None means to be detected. ``str`` describes it in words.
 
-    Attributes
+    Parameters
     ----------
-    encoding : str
+    encoding : str, optional
         Encoding of the text, as Python names it.
-    mark : bytes
-        Byte order mark that the file begins with; empty where there is none.
-    delimiter : str
-        What stands between columns.
-    quote : str
-        What stands around cells that hold the delimiter; empty where quotes are plain text.
-    decimal : str
-        ``"."`` or ``","``: what stands before the decimals of numbers.
-    encoding_guessed : bool
-        Whether the file is not UTF-8 and the encoding only a likely one.
+    delimiter : str, optional
+        Character between columns.
+    quote : str, optional
+        Character around cells that hold the delimiter; empty where quotes are plain text.
+    decimal : {".", ","}, optional
+        Decimal mark of numbers.
+    mark : bytes, default=b""
+        Byte order mark at the beginning of the file; set by detection.
+    encoding_guessed : bool, default=False
+        Whether the encoding is only likely because the file is not UTF-8; set by detection.
+
+    See Also
+    --------
+    skpml.tables.detect_dialect : Detects the dialect of a file.
 
     Examples
     --------
-    >>> from skpml.cleaning import Dialect
-    >>> print(Dialect(delimiter=";", decimal=","))
+    >>> from skpml.tables import Dialect
+    >>> print(Dialect(encoding="utf-8", delimiter=";", quote='"', decimal=","))
     UTF-8, columns separated by semicolons, cells quoted by double quotes, decimal comma
     """
 
-    encoding: str = "utf-8"
+    encoding: str | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    decimal: str | None = None
     mark: bytes = b""
-    delimiter: str = ","
-    quote: str = '"'
-    decimal: str = "."
     encoding_guessed: bool = False
 
+    def __post_init__(self) -> None:
+        for name, ok, expected in (
+            ("delimiter", _is_delimiter, "a single character, such as ';' or a tab"),
+            ("quote", lambda quote: len(quote) <= 1 and quote not in ("\r", "\n"), "a single character or empty"),
+            ("decimal", lambda decimal: decimal in (".", ","), "'.' or ','"),
+            ("encoding", _is_encoding, "one that Python knows, such as 'utf-8'"),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and not ok(value):
+                raise TableError(
+                    Argument(name), f" must be {expected}, got {value!r}", value=value, expected=expected
+                )
+        if self.delimiter is not None and self.delimiter == self.quote:
+            raise TableError(Argument("quote"), " must not be the ", Argument("delimiter"), value=self.quote)
+        if self.delimiter == self.decimal == "," and self.quote == "":
+            raise TableError(
+                Argument("delimiter"),
+                " and ",
+                Argument("decimal"),
+                ' cannot both be "," where cells are not quoted',
+            )
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the usual one: UTF-8, commas, double quotes, decimal point."""
+        return self == Dialect(encoding="utf-8", delimiter=",", quote='"', decimal=".")
+
     def __str__(self) -> str:
-        encoding = _ENCODINGS.get(self.encoding, self.encoding)
+        encoding = _ENCODINGS.get(self.encoding or "", str(self.encoding))
         if self.mark == codecs.BOM_UTF8:
             encoding += " with a byte order mark"
         if self.encoding_guessed:
-            encoding += " (a guess, for it is not UTF-8)"
-        delimiter = DELIMITERS.get(self.delimiter, repr(self.delimiter))
+            encoding += " (a guess, because it is not UTF-8)"
+        delimiter = DELIMITERS.get(self.delimiter or "", repr(self.delimiter))
         quote = f"quoted by {_QUOTES.get(self.quote, repr(self.quote))}" if self.quote else "not quoted"
         decimal = "comma" if self.decimal == "," else "point"
         return f"{encoding}, columns separated by {delimiter}, cells {quote}, decimal {decimal}"
 
 
+def _is_delimiter(text: str) -> bool:
+    return len(text) == 1 and text not in '"\r\n'
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return False
+    return True
+
+
+def parser_options(dialect: Dialect) -> dict[str, Any]:
+    """Arguments of `csv.reader`; an empty quote means that quotes are plain text."""
+    quoting = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
+    return {"delimiter": dialect.delimiter, "strict": True, **quoting}
+
+
 def detect_dialect(
     path: str | Path,
+    dialect: Dialect | None = None,
     *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
-    decimal: str | None = None,
     columns: Collection[str] = (),
     numbers: Collection[str] | None = None,
     not_numbers: Collection[str] = (),
+    is_known: Callable[[str], bool] | None = None,
 ) -> Dialect:
-    """Tell how a CSV file is written.
+    """Detect how a CSV file is written.
 
-    The encoding is told from all bytes of the file, the rest from its first lines. Between commas, a quoted ``"1,234"``
-    may as well be a thousand or more: where no other number shows that the comma is a decimal mark, it is not taken for
-    one, and whoever reads the numbers has to ask.
+    The encoding is detected from all bytes of the file, the rest from its first lines. Between commas, a quoted
+    ``"1,234"`` may as well be a thousand or more: unless another number shows that the comma is a decimal mark, it is
+    not taken for one.
 
     Parameters
     ----------
     path : path-like
         A file whose first line names the columns.
-    encoding, delimiter, quote, decimal : str, optional
-        What the caller knows; each is told from the file where it is None. ``quote=""`` says that quotes are plain
-        text.
+    dialect : Dialect, optional
+        What is known; what is None there is detected.
     columns : collection of str, default=()
-        Columns that the file should have: a delimiter that brings them out is preferred, and a file of one column
-        is believed where it is one of them.
+        Columns that the file should have: a delimiter that yields them is preferred, and a file of one column is
+        accepted if it is one of them.
     numbers : collection of str, optional
-        The columns that count when the decimal mark is told; by default all that are not `not_numbers`.
+        Columns that decide about the decimal mark. By default all that are not in `not_numbers`.
     not_numbers : collection of str, default=()
-        Columns that do not count when the decimal mark is told.
+        Columns that do not decide about the decimal mark.
+    is_known : callable, optional
+        Takes the name of a column; a delimiter that yields names for which it returns True is preferred.
 
     Returns
     -------
     Dialect
+        With nothing left to detect.
 
     Raises
     ------
-    DatasetFormatError
-        If the file is empty or no text, or if no delimiter splits its lines as it splits the header.
+    TableError
+        If the file is empty or not text, or if no delimiter splits its lines as it splits the header.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skpml.tables import detect_dialect
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "photos.csv")
+    ...     _ = path.write_text("file;warmth\\na.jpg;0,5\\n")
+    ...     print(detect_dialect(path))
+    UTF-8, columns separated by semicolons, cells quoted by double quotes, decimal comma
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    _check_given(delimiter, quote, decimal)
-    found = detect_encoding(path, encoding)
-    lines = _first_lines(path, found)
-    quote = _quote_of(lines) if quote is None else quote
-    if delimiter is None:
-        delimiter = _delimiter_of(path, lines, quote, columns)
-    rows = _parsed(lines, delimiter, quote)
-    if decimal is None:
-        decimal = _decimal_of(rows, delimiter, numbers, not_numbers)
-    if decimal == delimiter and decimal == "," and not quote:
-        raise ValueError('delimiter and decimal cannot both be "," where cells are not quoted')
-    return Dialect(
-        encoding=found.name,
-        mark=found.mark,
-        delimiter=delimiter,
-        quote=quote,
-        decimal=decimal,
-        encoding_guessed=found.guessed,
-    )
+    check_file(path)
+    known = _detect_encoding(path, dialect or Dialect())
+    lines = _first_lines(path, known)
+    if known.quote is None:
+        known = replace(known, quote=_detect_quote(lines))
+    if known.delimiter is None:
+        known = replace(known, delimiter=_detect_delimiter(path, lines, known, columns, is_known))
+    if known.decimal is None:
+        known = replace(
+            known, decimal=_detect_decimal(_parse(lines, known), known.delimiter, numbers, not_numbers)
+        )
+    return known
 
 
-def _check_given(delimiter: str | None, quote: str | None, decimal: str | None) -> None:
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"delimiter must be a single character, such as ';' or a tab, got {delimiter!r}")
-    if quote is not None and (len(quote) > 1 or quote in ("\r", "\n") or (quote and quote == delimiter)):
-        raise ValueError(f"quote must be a single character or empty, got {quote!r}")
-    if decimal not in (None, ".", ","):
-        raise ValueError(f'decimal must be "." or ",", got {decimal!r}')
+def _detect_encoding(path: Path, known: Dialect) -> Dialect:
+    """Detect the encoding from the byte order mark, else from all bytes."""
+    with path.open("rb") as file:
+        start = file.read(_BLOCK)
+    if not start:
+        raise TableError("is empty; a header line with the names of the columns is needed", path=path)
+    mark, marked = next(((mark, name) for mark, name in _MARKS if start.startswith(mark)), (b"", None))
+    if known.encoding is not None:
+        name = codecs.lookup(known.encoding).name
+        name = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}.get(name, name)
+        if marked is not None and marked.startswith(name):
+            return replace(known, encoding=marked, mark=mark)
+        return replace(known, encoding=name)
+    if marked is not None:
+        return replace(known, encoding=marked, mark=mark)
+    if b"\0" in start:
+        raise TableError(
+            "holds NUL bytes, so it is not plain text; if it is UTF-16 without a byte order mark, pass ",
+            Argument("encoding", "utf-16-le"),
+            " or ",
+            Argument("encoding", "utf-16-be"),
+            path=path,
+        )
+    if _is_utf8(path):
+        return replace(known, encoding="utf-8")
+    name = next(name for name in _FALLBACKS if _decodes(path, name))
+    return replace(known, encoding=name, encoding_guessed=True)
 
 
-def _first_lines(path: Path, encoding: Encoding) -> list[str]:
-    """The whole lines at the beginning of a file; a single one may be cut."""
-    with path.open("rb") as raw:
-        raw.seek(len(encoding.mark))
+def _decodes(path: Path, name: str) -> bool:
+    decoder = codecs.getincrementaldecoder(name)()
+    with path.open("rb") as file:
         try:
-            text = TextIOWrapper(raw, encoding=encoding.name, newline="").read(_SAMPLE)
+            while block := file.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    beyond_ascii = False
+    with path.open("rb") as file:
+        try:
+            while block := file.read(_BLOCK):
+                beyond_ascii = not decoder.decode(block).isascii() or beyond_ascii
+        except UnicodeDecodeError:
+            return False
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        # One odd byte at the end of plain ASCII is an older encoding; after other UTF-8 it is half a character.
+        if beyond_ascii:
+            raise TableError(
+                "ends in the middle of a character: it was cut short, so copy it again", path=path
+            ) from None
+        return False
+    return True
+
+
+def wrong_encoding(path: Path, dialect: Dialect) -> TableError:
+    """The error of a file whose bytes are not text in the given encoding."""
+    parts = f"not {dialect.encoding} text; omit ", Argument("encoding", ...), " to detect it"
+    return TableError(*parts, path=path, value=dialect.encoding)
+
+
+def _first_lines(path: Path, known: Dialect) -> list[str]:
+    """Read the whole lines at the beginning of a file; a single one may be cut."""
+    with path.open("rb") as raw:
+        raw.seek(len(known.mark))
+        try:
+            text = TextIOWrapper(raw, encoding=known.encoding, newline="").read(_SAMPLE)
         except UnicodeDecodeError as error:
-            raise DatasetFormatError(
-                path, f"not {encoding.name} text; leave out encoding=… to have it told from the file"
-            ) from error
+            raise wrong_encoding(path, known) from error
     lines = [line for line in re.split(r"(?<=\n)|(?<=\r)(?!\n)", text) if line]
     if not "".join(lines).strip():
-        raise DatasetFormatError(
-            path, "holds only blank lines; a header line with the names of the columns is needed"
+        raise TableError(
+            "holds only blank lines; a header line with the names of the columns is needed", path=path
         )
     return lines[:-1] if len(text) == _SAMPLE and len(lines) > 1 else lines
 
 
-def _quote_of(lines: Sequence[str]) -> str:
+def _detect_quote(lines: Sequence[str]) -> str:
     text = "".join(lines)
     begins = f"(?:^|[{''.join(map(re.escape, DELIMITERS))}])"
     if re.search(f'{begins}"', text, re.MULTILINE):
@@ -181,62 +297,72 @@ def _quote_of(lines: Sequence[str]) -> str:
     return "'" if opened and opened == closed else '"'
 
 
-def _parsed(lines: Sequence[str], delimiter: str, quote: str) -> list[list[str]]:
-    """The records up to the first that cannot be read: whoever reads the file says what is wrong with it."""
+def _parse(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
+    """Parse the records up to the first that cannot be read; the reader of the file reports that one."""
     rows: list[list[str]] = []
-    try:
-        for row in csv.reader(iter(lines), **parser_options(delimiter, quote)):
-            if row:
-                rows.append(row)
-    except csv.Error:
-        pass
+    with suppress(csv.Error):
+        rows.extend(row for row in csv.reader(iter(lines), **parser_options(dialect)) if row)
     return rows
 
 
-def _delimiter_of(path: Path, lines: Sequence[str], quote: str, columns: Collection[str]) -> str:
-    judged = {mark: _judgement(_parsed(lines, mark, quote), columns) for mark in DELIMITERS}
+def _detect_delimiter(
+    path: Path,
+    lines: Sequence[str],
+    dialect: Dialect,
+    columns: Collection[str],
+    is_known: Callable[[str], bool] | None,
+) -> str:
+    judged = {}
+    for mark in DELIMITERS:
+        if mark != dialect.quote:
+            rows = _parse(lines, Dialect(delimiter=mark, quote=dialect.quote))
+            judged[mark] = _judge_delimiter(rows, columns, is_known)
     best = max(judged, key=lambda mark: judged[mark])
     known, share, width = judged[best]
-    if width > 1 and share > 0:
+    if known or (width > 1 and share > 0):
         return best
-    header = next(line for line in lines if line.strip()).strip()
-    if width == 1 and known:
-        return best
+    header = quote_text(next(line for line in lines if line.strip()).strip())
     problem = (
-        f"the first line, {shown(header)}, holds none of comma, semicolon, tab and vertical bar"
+        f"the first line, {header}, holds none of comma, semicolon, tab and vertical bar"
         if width <= 1
-        else "by none of comma, semicolon, tab and vertical bar does a line have as many values as the first, "
-        f"{shown(header)}"
+        else f"no other line has as many values as the first, {header}, by comma, semicolon, tab or vertical bar"
     )
-    raise DatasetFormatError(
-        path,
-        f"cannot tell what stands between columns: {problem}; pass delimiter=… if it is another character",
+    raise TableError(
+        f"cannot detect what separates the columns: {problem}; if it is another character, pass ",
+        Argument("delimiter", ...),
+        path=path,
     )
 
 
-def _judgement(rows: list[list[str]], columns: Collection[str]) -> tuple[int, float, int]:
-    """How well a delimiter fits: columns brought out, share of rows as wide as the header, width.
+def _judge_delimiter(
+    rows: list[list[str]], columns: Collection[str], is_known: Callable[[str], bool] | None
+) -> tuple[int, float, int]:
+    """How well a delimiter fits: known columns found, share of rows as wide as the header, width.
 
     A delimiter that does not split the header fits only if nothing else does.
     """
     if not rows:
         return 0, 0.0, 0
     header, body = rows[0], rows[1:]
-    known = len(set(columns) & set(header))
+    known = sum(name in columns or (is_known is not None and is_known(name)) for name in set(header))
     share = sum(len(row) == len(header) for row in body) / len(body) if body else 1.0
     if len(header) == 1:
         return known, share - 1.0, 1
     return known, share, len(header)
 
 
-def _decimal_of(
-    rows: list[list[str]], delimiter: str, numbers: Collection[str] | None, not_numbers: Collection[str]
+def _detect_decimal(
+    rows: list[list[str]],
+    delimiter: str | None,
+    numbers: Collection[str] | None,
+    not_numbers: Collection[str],
 ) -> str:
-    """A comma where some column holds numbers if it is the decimal mark, and none needs the point to be one."""
-    # Who writes commas between columns mostly writes points before decimals, so that a comma may part thousands.
-    may_part = delimiter == ","
+    """A comma if some column holds numbers with it as the decimal mark, and none needs the point to be one."""
+    # Files with commas between columns mostly have decimal points, so that a comma may separate thousands.
+    may_separate = delimiter == ","
     by_comma = by_point = False
-    for name, *cells in itertools.zip_longest(*_even(rows), fillvalue=""):
+    even = [row for row in rows if len(row) == len(rows[0])]
+    for name, *cells in itertools.zip_longest(*even, fillvalue=""):
         filled = [cell for cell in cells if cell.strip()]
         if name in not_numbers or (numbers is not None and name not in numbers) or not filled:
             continue
@@ -244,10 +370,6 @@ def _decimal_of(
         point = all(map(_POINT_NUMBER.fullmatch, filled))
         if comma and not point:
             marked = (cell for cell in filled if "," in cell)
-            by_comma |= not (may_part and all(map(THOUSANDS.fullmatch, marked)))
+            by_comma |= not (may_separate and all(map(THOUSANDS.fullmatch, marked)))
         by_point |= point and not comma
     return "," if by_comma and not by_point else "."
-
-
-def _even(rows: list[list[str]]) -> list[list[str]]:
-    return [row for row in rows if len(row) == len(rows[0])]

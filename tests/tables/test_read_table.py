@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from table_helpers import parquet, read, refused
 
 from skpml import CandidateLikelihood
-from skpml.cleaning import fit_text_features, read_table, text_column
-from skpml.datasets import DatasetFormatError, PartialDataset, read_csv, write_dataset
+from skpml.datasets import PartialDataset, read_dataset, write_dataset
 from skpml.io import load_model, save_model
-from skpml.tables._label_columns import Flags, Tags
+from skpml.tables import as_text_column, fit_text_features
 
 PHOTOS = """file,warmth,note,tags,light
 a.jpg,1,first,sea; sky,2.5
@@ -37,7 +37,7 @@ def file(tmp_path):
 
 
 def test_tags_and_numeric_columns(file):
-    table = read_table(file(PHOTOS), tags="tags", id="file", image="file", ignore=["note"])
+    table = read(file(PHOTOS), tags="tags", id="file", image="file", ignore=["note"])
     assert table.label_names == ("sand", "sea", "sky")
     assert table.candidates.tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0], [1, 1, 0]]
     assert table.candidates.dtype == np.uint8
@@ -45,17 +45,17 @@ def test_tags_and_numeric_columns(file):
     assert table.feature_names == ("warmth", "light")
     assert table.ids == table.images == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
     assert table.texts is None
-    assert table.labels == Tags("tags")
+    assert table.columns.tags == "tags"
     assert table.feature_kind == "columns"
     assert table.notes == (
-        "1 row has no label and is kept so (counted from 0: 2)",
-        "1 cell repeats a tag; it counts once",
+        "1 row has no label (counted from 0: 2)",
+        "1 cell repeats a tag, which counts once",
     )
-    assert repr(table) == "<LabelledTable 'photos.csv': 4 rows, 2 features (columns), 3 labels>"
+    assert repr(table) == "<Table 'photos.csv': 4 rows, 2 features (columns), 3 labels>"
 
 
 def test_without_an_id_column_rows_are_numbered(file):
-    table = read_table(file(PHOTOS), text="note", features=["light"])
+    table = read(file(PHOTOS), text="note", features=["light"])
     assert table.ids == ("0", "1", "2", "3")
     assert table.texts[1] == "two, with\na break"
     assert (table.feature_kind, table.feature_names) == ("columns", ("light",))
@@ -72,60 +72,60 @@ def test_without_an_id_column_rows_are_numbered(file):
 )
 @pytest.mark.parametrize("spelt", ["tags", "Tags", "TAGS "])
 def test_a_column_called_tags_goes_before_all_others(file, others, cells, passed_over, spelt):
-    table = read_table(file(f"x,{spelt},{others}\n1,p,{cells}\n2,q,{cells}\n"))
-    assert table.labels == Tags(spelt)
+    table = read(file(f"x,{spelt},{others}\n1,p,{cells}\n2,q,{cells}\n"))
+    assert table.columns.tags == spelt
     assert table.label_names == ("p", "q")
     assert table.feature_names == ("x",)
-    assert table.notes == (f"what by its name holds other labels is passed over: {passed_over}",)
+    assert table.notes == (f"ignored other label columns: {passed_over}",)
 
 
 def test_candidates_are_found_where_there_are_no_tags(file):
     flags = file("x,candidate:a,candidate:b,truth:a,truth:c\n1,1,0,1,0\n2,0,1,0,0\n")
-    assert read_table(flags).labels == Flags(("candidate:a", "candidate:b"), ("a", "b"))
-    assert read_table(flags, ignore=["candidate:b"]).label_names == ("a",)
+    assert read(flags).columns.labels == ("candidate:a", "candidate:b")
+    assert read(flags, ignore=["candidate:b"]).label_names == ("a",)
     tags = file("x,candidates,truth\n1,a;b,a\n2,b,b\n")
-    assert read_table(tags).labels == Tags("candidates")
-    assert read_table(tags, tags="truth").labels == Tags("truth")
+    assert read(tags).columns.tags == "candidates"
+    assert read(tags, tags="truth").columns.tags == "truth"
 
 
 @pytest.mark.parametrize("header", ["x,truth", "x,truth:a", "x,Tags,TAGS"])
 def test_true_labels_are_cleaned_only_if_they_are_named(file, header):
     path = file(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")
-    with pytest.raises(DatasetFormatError, match="no labels found") as refusal:
-        read_table(path)
-    assert ("is cleaned only if it is named" in str(refusal.value)) == ("truth" in header)
+    error = refused(lambda: read(path), argument="tags", value=tuple(header.split(",")))
+    assert [name for name, _ in error.arguments] == ["tags", "labels"]
+    assert ("only if you name them" in error.problem) == ("truth" in header)
 
 
 def test_columns_beside_texts_are_told_to_be_unused(file):
     path = file("name,note,size,tags,truth,no\na,some words,1,p,p,1\nb,other words,2,q,q,1\n")
-    table = read_table(path, text="note", id="name", ignore=["no"])
+    table = read(path, text="note", id="name", ignore=["no"])
     assert table.unused == ("size",)
-    assert (table.text_name, table.id_name) == ("note", "name")
+    assert (table.columns.text, table.columns.id) == ("note", "name")
 
 
 def test_labels_and_names_alone(file, tmp_path):
     path = file("name,note,tags\na,some words,p\nb,,q\n")
-    table = read_table(path, id="name", features=[])
+    table = read(path, id="name", features=[])
     assert table.X.shape == (2, 0)
     assert table.ids == ("a", "b")
     assert table.candidates.tolist() == [[1, 0], [0, 1]]
     write_dataset(
         PartialDataset(np.ones((2, 3)), [[1, 0], [1, 1]], label_names=["p", "q"]), tmp_path / "a.npz"
     )
-    table = read_table(tmp_path / "a.npz", features=[])
+    table = read(tmp_path / "a.npz", features=[])
     assert table.X.shape == (2, 0)
     assert table.dataset.X.shape == (2, 3)
 
 
 def test_label_columns_in_every_spelling(file):
-    table = read_table(file("x,a,b\n1,1,TRUE\n2,0,no\n3,1.0,yes\n4,-1,False\n"), labels=["a", "b"])
+    table = read(file("x,a,b\n1,1,TRUE\n2,0,no\n3,1.0,yes\n4,-1,False\n"), labels=["a", "b"])
     assert table.candidates.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
     assert table.label_names == ("a", "b")
-    assert table.labels == Flags(("a", "b"), ("a", "b"))
+    assert table.columns.labels == ("a", "b")
 
 
 def test_true_labels_are_never_features(file):
-    table = read_table(file("x,candidates,truth\n1,a;b,a\n2,b,b\n"))
+    table = read(file("x,candidates,truth\n1,a;b,a\n2,b,b\n"))
     assert table.feature_names == ("x",)
     assert table.candidates.tolist() == [[1, 1], [0, 1]]
 
@@ -135,7 +135,7 @@ def test_true_labels_are_never_features(file):
 def test_dialects_give_the_same_table(file, encoding, delimiter):
     rows = [["größe", "x", "tags"], ["klein", "1,5", "See,Meer"], ["groß", "-2,25", "Meer"]]
     path = file("".join(delimiter.join(row) + "\r\n" for row in rows), encoding=encoding)
-    table = read_table(path, tags="tags", id="größe", separator=",")
+    table = read(path, tags="tags", id="größe", separator=",")
     np.testing.assert_array_equal(table.X, [[1.5], [-2.25]])
     assert table.label_names == ("Meer", "See")
     assert table.ids == ("klein", "groß")
@@ -146,7 +146,7 @@ def test_dialects_give_the_same_table(file, encoding, delimiter):
 @pytest.mark.parametrize("column", ["tags", "candidates", "marks"])
 def test_numbered_tags_are_no_decimals(file, column):
     given = {"tags": column} if column == "marks" else {}
-    table = read_table(file(f"x;{column}\n1;1,2\n2;3,1\n"), separator=",", **given)
+    table = read(file(f"x;{column}\n1;1,2\n2;3,1\n"), separator=",", **given)
     assert table.dialect.decimal == "."
     assert table.label_names == ("1", "2", "3")
 
@@ -154,21 +154,18 @@ def test_numbered_tags_are_no_decimals(file, column):
 def test_blank_lines_are_no_rows(file):
     text = PHOTOS.replace("\n", "\n\n").replace("with\n\n", "with\n")
     for blank in (PHOTOS, "\n" + text):
-        table = read_table(file(blank), id="file", ignore=["note"])
+        table = read(file(blank), id="file", ignore=["note"])
         assert table.ids == ("a.jpg", "b.jpg", "c.jpg", "d.jpg")
 
 
 def test_a_separator_that_never_occurs_is_refused_unless_it_is_given(file):
     path = file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n3,sea\n')
-    with pytest.raises(
-        DatasetFormatError, match="most hold ',': if that stands between tags, pass separator=','"
-    ):
-        read_table(path)
-    table = read_table(path, separator=";")
+    refused(lambda: read(path), argument="separator", column="tags", value=";", expected=",")
+    table = read(path, separator=";")
     assert table.label_names == ("sea", "sea,sky", "sky,sea")
-    assert table.notes[-1].endswith("but most hold ','; if that stands between tags, pass separator=','")
-    assert read_table(path, separator=",").notes == ()
-    assert read_table(file('x,tags\n1,"sea,sky"\n2,sky\n3,sea\n')).notes == ()
+    assert "most hold ','" in table.notes[-1]
+    assert read(path, separator=",").notes == ()
+    assert read(file('x,tags\n1,"sea,sky"\n2,sky\n3,sea\n')).notes == ()
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -181,19 +178,21 @@ TAG = st.text(st.characters(exclude_characters=";\r", exclude_categories=["Cs"])
         st.tuples(FINITE, st.lists(TAG, max_size=3), st.integers(-9, 9)), min_size=1, max_size=12
     ).filter(lambda rows: any(tag.strip() for _, tags, _ in rows for tag in tags))
 )
-def test_rows_that_go_by_equal_rows_that_are_held(tmp_path_factory, rows):
-    """The reader of `skpml.datasets` holds the whole file; both find the same numbers and tags."""
+def test_what_is_read_is_what_was_written(tmp_path_factory, rows):
+    """A data set and a table of one file hold the numbers and tags that were written."""
     path = tmp_path_factory.mktemp("rows") / "file.csv"
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerows([("x", "tags", "y"), *((repr(x), ";".join(tags), y) for x, tags, y in rows)])
     path.write_bytes(buffer.getvalue().encode())
-    found = read_table(
-        path, tags="tags", separator=";", delimiter=",", quote='"', decimal=".", encoding="utf-8"
-    )
+    found = read(path, tags="tags", separator=";", delimiter=",", quote='"', decimal=".", encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        held = read_csv(path, candidates="tags", empty_rows="ignore", empty_labels="ignore")
+        held = read_dataset(path, tags="tags", separator=";", delimiter=",", quote='"', decimal=".", encoding="utf-8",
+                            empty_rows="ignore", empty_labels="ignore")  # fmt: skip
+    np.testing.assert_array_equal(found.X, [[x, y] for x, _, y in rows])
+    tags = [{tag.strip() for tag in tags} - {""} for _, tags, _ in rows]
+    assert [{found.label_names[j] for j in np.flatnonzero(row)} for row in found.candidates] == tags
     np.testing.assert_array_equal(found.X, held.X)
     np.testing.assert_array_equal(found.candidates, held.candidates)
     assert found.label_names == held.label_names
@@ -206,7 +205,7 @@ def test_a_table_of_many_rows_goes_by_with_progress(file):
         f"{a!r},{b!r},{c!r},{p},{q}" for (a, b, c), (p, q) in zip(X.tolist(), flags.tolist(), strict=True)
     ]
     path, seen = file("\n".join(["a,b,c,p,q", *lines]) + "\n"), []
-    table = read_table(path, labels=["p", "q"], progress=lambda *report: seen.append(report))
+    table = read(path, labels=["p", "q"], progress=lambda *report: seen.append(report))
     np.testing.assert_array_equal(table.X, X)
     np.testing.assert_array_equal(table.candidates, flags)
     size = path.stat().st_size
@@ -214,14 +213,6 @@ def test_a_table_of_many_rows_goes_by_with_progress(file):
     assert len(seen) > 3
     assert 0 < seen[0][0] < size
     assert seen[-1] == (size, size, "reading photos.csv")
-
-
-def parquet(path, **columns):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table(columns), path, row_group_size=2)
-    return path
 
 
 def test_parquet_with_text_tags_equals_csv(file, tmp_path):
@@ -234,24 +225,24 @@ def test_parquet_with_text_tags_equals_csv(file, tmp_path):
         light=[2.5, -1e-3, 0.0, 1.0],
     )
     options = {"tags": "tags", "id": "file", "image": "file", "ignore": ["note"]}
-    expected, seen = read_table(file(PHOTOS), **options), []
-    found = read_table(path, **options, progress=lambda *report: seen.append(report))
+    expected, seen = read(file(PHOTOS), **options), []
+    found = read(path, **options, progress=lambda *report: seen.append(report))
     np.testing.assert_array_equal(found.X, expected.X)
     np.testing.assert_array_equal(found.candidates, expected.candidates)
-    for name in ("label_names", "feature_names", "ids", "images", "labels", "notes"):
+    for name in ("label_names", "feature_names", "ids", "images", "columns", "notes"):
         assert getattr(found, name) == getattr(expected, name)
     assert found.dialect is None
     assert seen[-1] == (4, 4, "reading photos.parquet")
-    assert read_table(path, text="note", features=["light"]).texts == ("first", "two", "", "fourth")
+    assert read(path, text="note", features=["light"]).texts == ("first", "two", "", "fourth")
 
 
 def test_parquet_with_lists_and_label_columns(tmp_path):
     lists = parquet(tmp_path / "lists.parquet", id=[7, 8], x=[1, 2], tags=[["sea", " sky", "", None], []])
-    table = read_table(lists, id="id")
+    table = read(lists, id="id")
     assert (table.ids, table.label_names) == (("7", "8"), ("sea", "sky"))
     assert table.candidates.tolist() == [[1, 1], [0, 0]]
     flags = parquet(tmp_path / "flags.parquet", x=[1.0, 2], a=[True, False], b=[-1, 1], c=[0.0, 1.0])
-    assert read_table(flags, labels=["a", "b", "c"]).candidates.tolist() == [[1, 0, 0], [0, 1, 1]]
+    assert read(flags, labels=["a", "b", "c"]).candidates.tolist() == [[1, 0, 0], [0, 1, 1]]
 
 
 def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
@@ -266,27 +257,30 @@ def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
         tags=["a;b", "b"] * 25,
     )
     for options in ({"labels": ["p", "q"], "ignore": ["tags"]}, {"tags": "tags", "ignore": ["p", "q"]}):
-        whole = read_table(path, id="id", **options)
+        whole = read(path, id="id", **options)
         with monkeypatch.context() as patch:
-            patch.setattr("skpml.tables._parquet_tables._BATCH", 3)
-            parts = read_table(path, id="id", **options)
+            patch.setattr("skpml.tables._parquet._BATCH", 3)
+            parts = read(path, id="id", **options)
         np.testing.assert_array_equal(parts.X, whole.X)
         np.testing.assert_array_equal(parts.candidates, whole.candidates)
         assert parts.ids == whole.ids == tuple(map(str, range(50)))
 
 
 def test_a_place_in_a_later_batch_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("skpml.tables._parquet_tables._BATCH", 2)
+    monkeypatch.setattr("skpml.tables._parquet._BATCH", 2)
     path = tmp_path / "late.parquet"
-    for columns, message in (
-        ({"id": ["a", "b", "c", "b"]}, "'b' in row 1 and in row 3"),
-        ({"id": ["a", "b", "c", "a"]}, "'a' in row 0 and in row 3"),
-        ({"x": [1.0, 2.0, 3.0, np.nan]}, "in row 3"),
-        ({"p": [0, 1, 0, 2]}, "holds 2 in row 3"),
+    base = {"id": ["a", "b", "c", "d"], "x": [1.0, 2.0, 3.0, 4.0], "p": [0, 1, 0, 1]}
+    for columns, earlier in (
+        ({"id": ["a", "b", "c", "b"]}, "row 1"),
+        ({"id": ["a", "b", "c", "a"]}, "row 0"),
+        ({"x": [1.0, 2.0, 3.0, np.nan]}, ""),
+        ({"p": [0, 1, 0, 2]}, ""),
     ):
-        base = {"id": ["a", "b", "c", "d"], "x": [1.0, 2.0, 3.0, 4.0], "p": [0, 1, 0, 1]}
-        with pytest.raises(DatasetFormatError, match=message):
-            read_table(parquet(path, **(base | columns)), id="id", labels=["p"])
+        parquet(path, **(base | columns))
+        error = refused(
+            lambda: read(path, id="id", labels=["p"]), row=3, line=None, column=next(iter(columns))
+        )
+        assert earlier in error.problem
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mat", ".arff"])
@@ -297,13 +291,13 @@ def test_data_sets(tmp_path, suffix):
     )
     path = tmp_path / f"set{suffix}"
     write_dataset(dataset, path)
-    table = read_table(path)
+    table = read(path)
     np.testing.assert_array_equal(table.X, dataset.X)
     np.testing.assert_array_equal(table.candidates, dataset.candidates)
     assert table.label_names == ("a", "b")
     assert table.ids == ("0", "1", "2")
     assert len(table.feature_names) == 2
-    assert table.notes == ("1 row has no label and is kept so (counted from 0: 2)",)
+    assert table.notes == ("1 row has no label (counted from 0: 2)",)
 
 
 def test_options_of_the_reader_of_a_data_set(tmp_path):
@@ -311,10 +305,10 @@ def test_options_of_the_reader_of_a_data_set(tmp_path):
     path.write_text(
         "@relation r\n@attribute x numeric\n@attribute y numeric\n@attribute a {0,1}\n@data\n1,2,1\n3,4,0\n"
     )
-    table = read_table(path, labels=["a"], ignore=["y"])
+    table = read(path, labels=["a"], ignore=["y"])
     assert (table.label_names, table.feature_names) == (("a",), ("x",))
     assert table.X.tolist() == [[1], [3]]
-    same = read_table(path, ignore=["y"], reader_options={"label_attributes": ["a"]})
+    same = read(path, ignore=["y"], reader_options={"label_attributes": ["a"]})
     assert same.label_names == ("a",)
 
 
@@ -325,7 +319,7 @@ def test_embeddings_beside_the_table(file, tmp_path, kind):
         np.save(path, matrix)
     else:
         np.savez(path, vectors=matrix)
-    table = read_table(file(PHOTOS), text="note", embeddings=path)
+    table = read(file(PHOTOS), text="note", embeddings=path)
     np.testing.assert_array_equal(table.X, matrix)
     assert table.X.dtype == np.float32
     assert table.feature_kind == "embeddings"
@@ -333,13 +327,13 @@ def test_embeddings_beside_the_table(file, tmp_path, kind):
     assert table.texts[0] == "first"
     labels_only = tmp_path / "labels.npz"
     write_dataset(PartialDataset(None, np.eye(4)), labels_only)
-    np.testing.assert_array_equal(read_table(labels_only, embeddings=path).X, matrix)
+    np.testing.assert_array_equal(read(labels_only, embeddings=path).X, matrix)
 
 
 def test_the_array_called_embeddings_is_taken(file, tmp_path):
     path = tmp_path / "vectors.npz"
     np.savez(path, ids=np.arange(4), embeddings=np.ones((4, 3)))
-    assert read_table(file(PHOTOS), embeddings=path).X.shape == (4, 3)
+    assert read(file(PHOTOS), embeddings=path).X.shape == (4, 3)
 
 
 HOURS = ("dawn", "morning", "noon", "evening", "night", "midnight", "all day")
@@ -358,12 +352,12 @@ def stories(file):
 
 
 def test_texts_become_dense_features(stories):
-    table = read_table(stories, text="story", text_components=5)
+    table = read(stories, text="story", text_components=5)
     assert table.X.shape == (30, 5)
-    assert (table.feature_kind, table.text_name) == ("text", "story")
+    assert (table.feature_kind, table.columns.text) == ("text", "story")
     np.testing.assert_allclose(np.linalg.norm(table.X, axis=1), 1)
-    np.testing.assert_array_equal(table.text_transformer.transform(text_column(TEXTS)), table.X)
-    np.testing.assert_array_equal(read_table(stories, text="story", text_components=5).X, table.X)
+    np.testing.assert_array_equal(table.text_transformer.transform(as_text_column(TEXTS)), table.X)
+    np.testing.assert_array_equal(read(stories, text="story", text_components=5).X, table.X)
     # Texts about the sea are nearer to each other than to those about mountains.
     similar, sea = table.X @ table.X.T, np.array(["sea" in text for text in TEXTS])
     assert similar[np.ix_(sea, sea)].min() > similar[np.ix_(sea, ~sea)].max()
@@ -371,8 +365,8 @@ def test_texts_become_dense_features(stories):
 
 def test_never_more_features_than_words_or_rows_or_differences():
     # Both hold "two", so they differ in one direction only.
-    assert fit_text_features(["one two", "two three"]).transform(text_column(["one"])).shape == (1, 1)
-    few = fit_text_features(["one two three four", "five six"]).transform(text_column(["one", "other"]))
+    assert fit_text_features(["one two", "two three"]).transform(as_text_column(["one"])).shape == (1, 1)
+    few = fit_text_features(["one two three four", "five six"]).transform(as_text_column(["one", "other"]))
     assert few.shape == (2, 2)
     assert few[1].tolist() == [0, 0]
 
@@ -387,7 +381,7 @@ def test_all_components_keep_all_angles():
     """With as many components as the rank, the reduction is a rotation: cosines are those of the weights."""
     full = fit_text_features(TEXTS, n_components=30)
     weights = TfidfVectorizer(sublinear_tf=True).fit_transform(TEXTS)
-    X = full.transform(text_column(TEXTS))
+    X = full.transform(as_text_column(TEXTS))
     np.testing.assert_allclose(X @ X.T, (weights @ weights.T).toarray(), atol=1e-8)
 
 
@@ -409,7 +403,7 @@ def headlines(n: int) -> tuple[list[str], list[str]]:
 def test_components_in_which_texts_do_not_differ_are_left_out():
     """The words of a frame come together, and each text has one frame: 11 words move in 2 directions beside the mean."""
     texts, _ = headlines(150)
-    X = fit_text_features(texts).transform(text_column(texts))
+    X = fit_text_features(texts).transform(as_text_column(texts))
     n_words = TfidfVectorizer().fit(texts).vocabulary_
     assert X.shape[1] <= 12 + 3 < len(n_words)
     spans = np.ptp(X, axis=0)
@@ -418,7 +412,7 @@ def test_components_in_which_texts_do_not_differ_are_left_out():
 
 
 def test_texts_that_are_all_alike_keep_one_component():
-    X = fit_text_features(["sea and sky"] * 4).transform(text_column(["sea and sky", "sea"]))
+    X = fit_text_features(["sea and sky"] * 4).transform(as_text_column(["sea and sky", "sea"]))
     np.testing.assert_allclose(X, [[1], [1]])
 
 
@@ -426,7 +420,7 @@ def test_texts_that_differ_little_keep_what_they_differ_in():
     """A boilerplate of many words leaves each text a small part of its own, which is all that tells them apart."""
     boilerplate = " ".join(f"word{number}" for number in range(3000))
     texts = [f"{boilerplate} {word}" for word in ("sea", "sky", "sea", "hill")]
-    X = fit_text_features(texts).transform(text_column(texts))
+    X = fit_text_features(texts).transform(as_text_column(texts))
     distances = np.linalg.norm(X[:, None] - X[None], axis=-1)
     assert distances[0, 2] < 1e-6 < 0.01 < distances[[0, 0, 1], [1, 3, 3]].min()
 
@@ -437,22 +431,22 @@ def test_a_short_new_text_is_not_thrown_far_away():
     names = list(TOPICS)
     transformer = fit_text_features(texts)
     tagged = np.array([[topic == name for name in names] for topic in topics], dtype=int)
-    model = CandidateLikelihood(random_state=0).fit(transformer.transform(text_column(texts)), tagged)
+    model = CandidateLikelihood(random_state=0).fit(transformer.transform(as_text_column(texts)), tagged)
     for name, words in TOPICS.items():
         for text in (*words, " ".join(words)):
-            found = model.predict_proba(transformer.transform(text_column([text])))[0]
+            found = model.predict_proba(transformer.transform(as_text_column([text])))[0]
             assert names[found.argmax()] == name, text
             assert found.min() < 0.5 < found.max(), (text, found)
 
 
 def test_the_transformer_is_saved_with_a_model(stories, tmp_path):
     pytest.importorskip("skops")
-    table = read_table(stories, text="story", text_components=5)
+    table = read(stories, text="story", text_components=5)
     model = CandidateLikelihood().fit(table.X, table.candidates)
     both = make_pipeline(table.text_transformer, model)
     path = tmp_path / "stories.skpml"
-    save_model(both, path, label_names=table.label_names, feature_names=[table.text_name])
+    save_model(both, path, label_names=table.label_names, feature_names=[table.columns.text])
     again = load_model(path)
     np.testing.assert_array_equal(
-        again.predict_proba(text_column(TEXTS[:3])), model.predict_proba(table.X[:3])
+        again.predict_proba(as_text_column(TEXTS[:3])), model.predict_proba(table.X[:3])
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import scipy.sparse as sp
 
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
-from skpml.datasets._errors import DatasetFormatError
-from skpml.datasets._formats.files import build_dataset, parsing
-from skpml.datasets._partial_dataset import PartialDataset
-from skpml.datasets._validation import is_sparse
+from skpml.datasets._partial_dataset import PartialDataset, build_dataset
+from skpml.tables import TableError, parsing, read_arrays
 
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
@@ -33,8 +30,8 @@ def read_npz(
     path = Path(path)
     arrays = read_arrays(path)
     if "Y_true" not in arrays and "Y_candidate" not in arrays:
-        raise DatasetFormatError(
-            path, f"neither Y_true nor Y_candidate among its keys ({', '.join(arrays) or 'none'})"
+        raise TableError(
+            f"neither Y_true nor Y_candidate among its keys ({', '.join(arrays) or 'none'})", path=path
         )
     return build_dataset(
         path,
@@ -56,23 +53,6 @@ def holds_labels(path: Path) -> bool:
         return not {"Y_true.npy", "Y_candidate.npy"}.isdisjoint(archive.namelist())
 
 
-def read_arrays(path: Path) -> dict[str, Any]:
-    """All arrays of a file by their names; never pickled ones."""
-    # Members are read whole, and not through numpy.load, so that their checksums are looked at.
-    with parsing(path, "npz"):
-        content = path.read_bytes()
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.namelist()
-            # A damaged directory may end early without a complaint; how many it lists stands behind it.
-            (promised,) = struct.unpack_from("<H", content, content.rindex(b"PK\5\6") + 10)
-            if promised != len(members):
-                raise DatasetFormatError(path, f"damaged: lists {len(members)} of its {promised} arrays")
-            return {
-                member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
-                for member in members
-            }
-
-
 def _features(path: Path, arrays: dict[str, Any]) -> Any:
     if "X" in arrays:
         return arrays["X"]
@@ -81,7 +61,7 @@ def _features(path: Path, arrays: dict[str, Any]) -> Any:
         return None
     if len(present) < len(_SPARSE_KEYS):
         missing = ", ".join(key for key in _SPARSE_KEYS if key not in arrays)
-        raise DatasetFormatError(path, f"sparse X lacks {missing}; it needs {', '.join(_SPARSE_KEYS)}")
+        raise TableError(f"sparse X lacks {missing}; it needs {', '.join(_SPARSE_KEYS)}", path=path)
     with parsing(path, "npz"):
         data, indices, indptr, shape = (arrays[key] for key in _SPARSE_KEYS)
         matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
@@ -93,7 +73,7 @@ def _names(path: Path, arrays: dict[str, Any], key: str) -> tuple[str, ...] | No
     if key not in arrays:
         return None
     if arrays[key].ndim != 1:
-        raise DatasetFormatError(path, f"{key} must be a one-dimensional array of names")
+        raise TableError(f"{key} must be a one-dimensional array of names", path=path)
     return tuple(str(name) for name in arrays[key])
 
 
@@ -128,7 +108,7 @@ def write_npz(dataset: PartialDataset, path: str | Path, *, overwrite: bool = Fa
         arrays["Y_true"] = dataset.truth
     if dataset.truth is None or not np.array_equal(dataset.truth, dataset.candidates):
         arrays["Y_candidate"] = dataset.candidates
-    if is_sparse(dataset.X):
+    if sp.issparse(dataset.X):
         arrays["X_data"], arrays["X_indices"] = dataset.X.data, dataset.X.indices
         arrays["X_indptr"], arrays["X_shape"] = dataset.X.indptr, np.array(dataset.X.shape)
     elif dataset.X is not None:

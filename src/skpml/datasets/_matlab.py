@@ -11,10 +11,8 @@ import scipy.sparse as sp
 
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
-from skpml.datasets._errors import DatasetFormatError
-from skpml.datasets._formats.files import build_dataset, parsing
-from skpml.datasets._partial_dataset import PartialDataset
-from skpml.datasets._validation import as_label_matrix, is_sparse
+from skpml.datasets._partial_dataset import PartialDataset, as_label_matrix, build_dataset
+from skpml.tables import TableError, parsing
 
 LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
 
@@ -73,9 +71,9 @@ def read_mat(
     chosen_truth = _choose(path, variables, truth, TRUTH_VARIABLES, "truth")
     chosen_candidates = _choose(path, variables, candidates, CANDIDATE_VARIABLES, "candidates")
     if chosen_truth is None and chosen_candidates is None:
-        raise DatasetFormatError(
-            path,
+        raise TableError(
             f'no label matrix found; name one by truth="…" or candidates="…" (it has {_contents(variables)})',
+            path=path,
         )
     X = None if chosen_features is None else _matrix(path, variables, chosen_features)
     if _OURS in variables:
@@ -99,8 +97,9 @@ def _load(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         head = file.read(1024)
     if head.startswith(b"MATLAB 7.3") or b"\x89HDF\r\n\x1a\n" in head:
-        raise DatasetFormatError(
-            path, "MATLAB version 7.3 files are not read; save it again in MATLAB with save(file, ..., '-v7')"
+        raise TableError(
+            "MATLAB version 7.3 files are not read; save it again in MATLAB with save(file, ..., '-v7')",
+            path=path,
         )
     with parsing(path, "MATLAB"):
         loaded = scipy.io.loadmat(path, appendmat=False)
@@ -108,7 +107,7 @@ def _load(path: Path) -> dict[str, Any]:
     if _OURS in variables:
         missing = set(_text(variables[_OURS]).split()) - set(variables)
         if missing:
-            raise DatasetFormatError(path, f"cut short: lacks the variable(s) {', '.join(sorted(missing))}")
+            raise TableError(f"cut short: lacks the variable(s) {', '.join(sorted(missing))}", path=path)
     return variables
 
 
@@ -117,12 +116,12 @@ def _choose(
 ) -> str | None:
     if named is not None:
         if named not in variables:
-            raise DatasetFormatError(path, f"has no variable {named!r} (it has {_contents(variables)})")
+            raise TableError(f"has no variable {named!r} (it has {_contents(variables)})", path=path)
         return named
     found = [name for name in variables if name.lower() in usual]
     if len(found) > 1:
-        raise DatasetFormatError(
-            path, f'{" and ".join(found)} could all be the {role}; choose by {role}="{found[0]}"'
+        raise TableError(
+            f'{" and ".join(found)} could all be the {role}; choose by {role}="{found[0]}"', path=path
         )
     return found[0] if found else None
 
@@ -136,9 +135,9 @@ def _contents(variables: dict[str, Any]) -> str:
 
 def _matrix(path: Path, variables: dict[str, Any], name: str) -> Any:
     value = variables[name]
-    if not is_sparse(value) and (value.ndim != 2 or value.dtype.kind not in "buif"):
-        raise DatasetFormatError(
-            path, f"variable {name!r} must be a matrix of numbers, got {value.dtype} {value.shape}"
+    if not sp.issparse(value) and (value.ndim != 2 or value.dtype.kind not in "buif"):
+        raise TableError(
+            f"variable {name!r} must be a matrix of numbers, got {value.dtype} {value.shape}", path=path
         )
     return value
 
@@ -157,14 +156,15 @@ def _labels(
                 if n_rows is None
                 else f"it is square ({n_rows}×{n_rows})"
             )
-            raise DatasetFormatError(
-                path,
+            raise TableError(
                 f"cannot tell rows from labels in {name!r}, {why}; "
                 'pass label_layout="rows_by_labels" or "labels_by_rows"',
+                path=path,
             )
         if not (rows_first or rows_second):
-            raise DatasetFormatError(
-                path, f"{name!r} is {matrix.shape[0]}×{matrix.shape[1]}, but the features have {n_rows} rows"
+            raise TableError(
+                f"{name!r} is {matrix.shape[0]}×{matrix.shape[1]}, but the features have {n_rows} rows",
+                path=path,
             )
         layout = "rows_by_labels" if rows_first else "labels_by_rows"
     try:
@@ -172,7 +172,7 @@ def _labels(
             matrix if layout == "rows_by_labels" else matrix.T, f"variable {name!r}", minus_one_is_zero=True
         )
     except ValueError as exc:
-        raise DatasetFormatError(path, str(exc)) from exc
+        raise TableError(str(exc), path=path) from exc
 
 
 def _texts(path: Path, variables: dict[str, Any], name: str) -> tuple[str, ...] | None:
@@ -200,7 +200,7 @@ def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = Fa
     variables: dict[str, Any] = {}
     if dataset.X is not None:
         as_double = dataset.X.astype(np.float64)
-        variables["data"] = sp.csc_matrix(as_double) if is_sparse(as_double) else as_double
+        variables["data"] = sp.csc_matrix(as_double) if sp.issparse(as_double) else as_double
     if dataset.truth is not None:
         variables["target"] = dataset.truth.T.astype(np.float64)
     variables["candidate_labels"] = dataset.candidates.T.astype(np.float64)

@@ -11,9 +11,10 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from skpml.cleaning import read_decisions, read_table, write_example
-from skpml.datasets import PartialDataset
+from skpml.cleaning import read_decisions
+from skpml.datasets import PartialDataset, write_example
 from skpml.datasets import _example as example
+from skpml.tables import Columns, read_table
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def test_without_the_planted_tags_the_table_holds_the_truth(digits: PartialDataset) -> None:
-    table = read_table("digits/digits.csv", id="file")
+    table = read_table("digits/digits.csv", columns=Columns(id="file"))
     planted = read_decisions("digits/planted.csv", table).drop_mask(table)
     order = [table.label_names.index(name) for name in digits.label_names]
     np.testing.assert_array_equal(table.candidates[:, order], digits.candidates)

@@ -1,0 +1,539 @@
+"""ARFF files of Mulan and MEKA: data sets some of whose attributes are labels.
+
+liac-arff parses the data. Names and the relation are parsed here: liac-arff does not undo escapes in names, and cuts
+values of INTEGER attributes down to whole numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from skpml._validation import EmptyPolicy
+from skpml._writing import replacing
+from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_dataset
+from skpml.tables import (
+    TableError,
+    find_repeated,
+    format_names,
+    message_of,
+    number_names,
+    parsing,
+    require_extra,
+)
+
+_MEKA = re.compile(r"(?:(?P<name>.*):)?[^:]*?-[cC]\s+(?P<count>-?\d+)", re.DOTALL)
+_FALSE = ("0", "false", "no", "-1", "0.0")
+_TRUE = ("1", "true", "yes", "1.0")
+
+
+def read_arff(
+    path: str | Path,
+    *,
+    xml: str | Path | None = None,
+    label_attributes: Sequence[str] | None = None,
+    labels: Literal["truth", "candidates"] | None = None,
+    ignore: Sequence[str] = (),
+    encoding: str = "utf-8",
+    empty_rows: EmptyPolicy = "error",
+    empty_labels: EmptyPolicy = "error",
+) -> PartialDataset:
+    """Read a dense or sparse ``.arff`` file of Mulan or MEKA.
+
+    Parameters
+    ----------
+    path : path-like
+        File to read.
+    xml : path-like, optional
+        Mulan's file of label names. By default the ``.xml`` of the same name, where there is one.
+    label_attributes : sequence of str, optional
+        The attributes that are labels, where neither XML nor MEKA's ``-C`` option says so.
+    labels : {"truth", "candidates"}, optional
+        What the labels are. By default what the file says if it was written by `write_arff`, else the truth.
+    ignore : sequence of str, default=()
+        Attributes to leave out, such as names of rows.
+    encoding : str, default="utf-8"
+        Encoding of the text.
+    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
+        See `PartialDataset`.
+
+    Notes
+    -----
+    Labels may be numeric 0/1 or nominal {0,1}, {FALSE,TRUE}, {NO,YES} in either order. A nominal feature
+    whose values all are numbers takes those numbers; any other takes the index of the value in its
+    declaration. As ARFF has it, an entry left out of a sparse row is zero, or the first declared value of a
+    nominal attribute.
+    """
+    path = Path(path)
+    table = read_arff_table(path, encoding=encoding, ignore=tuple(ignore))
+    if unknown := [name for name in ignore if name not in table.names]:
+        raise TableError(f"has no attribute {format_names(unknown)} to ignore", path=path)
+    is_label = _label_mask(path, table, None if xml is None else Path(xml), label_attributes)
+    kept = [index for index, name in enumerate(table.names) if name not in ignore and not is_label[index]]
+    columns = [index for index, label in enumerate(is_label) if label]
+    matrix = np.column_stack([_label_column(path, table, index) for index in columns])
+    role = labels or table.markers.get("labels", "truth")
+    if role not in ("truth", "candidates"):
+        problem = f'labels must be "truth" or "candidates", got {role!r}'
+        raise ValueError(problem) if labels else TableError(problem, path=path)
+    names = tuple(table.names[index] for index in columns)
+    meka = _MEKA.match(table.relation)
+    name = table.relation if meka is None else (meka["name"] or "")
+    return build_dataset(
+        path,
+        X=_features(path, table, kept) if kept else None,
+        truth=matrix if role == "truth" else None,
+        candidates=matrix if role == "candidates" else _companion(path, table, names, len(matrix), encoding),
+        label_names=names,
+        feature_names=tuple(table.names[index] for index in kept) if kept else None,
+        name=name.strip(),
+        empty_rows=empty_rows,
+        empty_labels=empty_labels,
+    )
+
+
+def _label_mask(
+    path: Path, table: ArffTable, xml: Path | None, attributes: Sequence[str] | None
+) -> list[bool]:
+    if attributes is not None:
+        return _named_mask(path, table, attributes)
+    if xml is not None:
+        return _named_mask(path, table, read_label_names(xml))
+    beside = path.with_suffix(".xml")
+    counted = _counted_mask(path, table)
+    named = _named_mask(path, table, read_label_names(beside)) if beside.is_file() else None
+    if counted is not None and named is not None and counted != named:
+        raise TableError(
+            f"its relation ({table.relation!r}) and {beside.name} name different labels; "
+            "pass xml=… to go by a file",
+            path=path,
+        )
+    mask = named or counted
+    if mask is None:
+        raise TableError(
+            f"cannot tell labels from features: put Mulan's label file at {beside.name}, pass xml=… or "
+            "label_attributes=[…], or give the number of labels in MEKA's way, as in @relation 'name: -C 6'",
+            path=path,
+        )
+    return mask
+
+
+def _named_mask(path: Path, table: ArffTable, names: Sequence[str]) -> list[bool]:
+    if missing := sorted(set(names).difference(table.names)):
+        raise TableError(f"has no attribute for the label(s) {format_names(missing)}", path=path)
+    if not names:
+        raise TableError("label_attributes names no label", path=path)
+    return [name in names for name in table.names]
+
+
+def _counted_mask(path: Path, table: ArffTable) -> list[bool] | None:
+    counted = _MEKA.match(table.relation)
+    if counted is None:
+        return None
+    count, total = int(counted["count"]), len(table.names)
+    if not 1 <= abs(count) <= total:
+        raise TableError(f"-C {count} asks for {abs(count)} labels among {total} attributes", path=path)
+    return [index < count if count > 0 else index >= total + count for index in range(total)]
+
+
+def _label_column(path: Path, table: ArffTable, index: int) -> LabelMatrix:
+    kind, values = table.kinds[index], table.column(index)
+    missing = np.flatnonzero(np.isnan(values))
+    if missing.size:
+        raise TableError(
+            f"label {table.names[index]!r} has no value; write 0 or 1",
+            line=table.lines[missing[0]],
+            path=path,
+        )
+    if isinstance(kind, list):
+        try:
+            meaning = np.array([_binary(value) for value in kind])
+        except ValueError as exc:
+            raise TableError(
+                f"label {table.names[index]!r} may be declared {{0,1}}, {{FALSE,TRUE}} or {{NO,YES}}, "
+                f"not {{{', '.join(kind)}}}",
+                path=path,
+            ) from exc
+        values = meaning[values.astype(int)]
+    values = np.where(values == -1, 0, values)
+    wrong = np.flatnonzero((values != 0) & (values != 1))
+    if wrong.size:
+        raise TableError(
+            f"label {table.names[index]!r} is {values[wrong[0]]:g}, not 0 or 1",
+            line=table.lines[wrong[0]],
+            path=path,
+        )
+    return values.astype(np.uint8)
+
+
+def _binary(value: str) -> int:
+    if value.lower() in _FALSE:
+        return 0
+    if value.lower() in _TRUE:
+        return 1
+    raise ValueError(value)
+
+
+def _features(path: Path, table: ArffTable, kept: list[int]) -> Any:
+    X: Any = table.values[:, kept]
+    X = X.tolil() if table.sparse else X
+    for column, index in enumerate(kept):
+        kind = table.kinds[index]
+        if not isinstance(kind, list):
+            continue
+        meaning = _numbers(kind)
+        if np.array_equal(meaning, np.arange(len(kind))):
+            continue
+        codes = table.column(index)
+        values = np.where(np.isnan(codes), np.nan, meaning[np.nan_to_num(codes).astype(int)])
+        X[:, [column]] = values[:, None]
+    X = sp.csr_array(X) if table.sparse else X
+    entries: Any = sp.coo_array(X) if table.sparse else X
+    finite = np.isfinite(entries.data if table.sparse else entries)
+    if not finite.all():
+        place = np.argwhere(~finite)[0]
+        row, column = (entries.row[place[0]], entries.col[place[0]]) if table.sparse else place
+        raise TableError(
+            f"row {row}, feature {table.names[kept[column]]!r}: the value is missing or not finite; "
+            "fill it in or drop it first",
+            line=table.lines[row],
+            path=path,
+        )
+    return X
+
+
+def _numbers(values: list[str]) -> Any:
+    try:
+        return np.array([float(value) for value in values])
+    except ValueError:
+        return np.arange(len(values), dtype=float)
+
+
+def _companion(path: Path, table: ArffTable, names: tuple[str, ...], n_rows: int, encoding: str) -> Any:
+    if "candidates" not in table.markers:
+        return None
+    beside = path.with_name(table.markers["candidates"])
+    if not beside.is_file():
+        raise TableError(f"its candidate labels are in {beside.name}, which is not beside it", path=path)
+    other = read_arff_table(beside, encoding=encoding)
+    if tuple(other.names) != names or len(other.lines) != n_rows:
+        raise TableError(f"its labels or rows are not those of {path.name}", path=beside)
+    return np.column_stack([_label_column(beside, other, index) for index in range(len(names))])
+
+
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_RELATION = re.compile(r"@relation\s+(.+)$", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|\S+)\s*(.+)$", re.IGNORECASE)
+_NOMINAL_VALUE = re.compile(rf"{_QUOTED}|[^,\s]+")
+_MARKER = re.compile(r"%\s*skpml-(\w+):\s*(.*)$")
+END_MARKER = "% skpml-end"
+_NUMERIC = ("numeric", "real", "integer")
+
+
+@dataclass
+class ArffTable:
+    """Content of an ARFF file: numbers as they are, nominal values as indices into their declaration."""
+
+    relation: str = ""
+    names: list[str] = field(default_factory=list)
+    # Declared values of a nominal attribute, None for a numeric one, "string" or "date" for the others.
+    kinds: list[list[str] | str | None] = field(default_factory=list)
+    markers: dict[str, str] = field(default_factory=dict)
+    values: Any = None
+    lines: list[int] = field(default_factory=list)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the file lists only entries that are not zero."""
+        return sp.issparse(self.values)
+
+    def column(self, index: int) -> NDArray[np.float64]:
+        """Return one column; NaN where the value is missing."""
+        if self.sparse:
+            return np.asarray(self.values[:, [index]].toarray(), dtype=np.float64).ravel()
+        return np.asarray(self.values[:, index], dtype=np.float64)
+
+
+def read_arff_table(path: Path, *, encoding: str, ignore: tuple[str, ...] = ()) -> ArffTable:
+    """Read a dense or sparse ARFF file; text and date attributes must be among those to ignore."""
+    try:
+        text = path.read_text(encoding=encoding)
+    except UnicodeDecodeError as exc:
+        line = path.read_bytes().count(b"\n", 0, exc.start) + 1
+        raise TableError(
+            f'not {encoding} text; if it is sound, pass its encoding, as in encoding="latin-1"',
+            line=line,
+            path=path,
+        ) from exc
+    # Not str.splitlines, which also splits at characters that may stand inside a value.
+    lines = text.replace("\r\n", "\n").split("\n")
+    table = ArffTable()
+    start = _read_header(path, lines, table)
+    for name, kind in zip(table.names, table.kinds, strict=True):
+        if isinstance(kind, str) and name not in ignore:
+            raise TableError(
+                f"attribute {name!r} holds {kind} values, not numbers; leave it out by ignore=[{name!r}]",
+                path=path,
+            )
+    _read_data(path, lines, start, table)
+    return table
+
+
+def _read_header(path: Path, lines: list[str], table: ArffTable) -> int:
+    for number, raw in enumerate(lines, start=1):
+        line = raw.strip()
+        keyword = line.partition(" ")[0].partition("\t")[0].lower()
+        if keyword == "@data":
+            if not table.names:
+                raise TableError("@data comes before any @attribute", line=number, path=path)
+            return number
+        if keyword == "@relation" and (match := _RELATION.match(line)):
+            table.relation = _unquoted(match[1].strip())
+        elif keyword == "@attribute" and (match := _ATTRIBUTE.match(line)):
+            _add_attribute(path, number, table, _unquoted(match[1]), match[2].strip())
+        elif match := _MARKER.match(line):
+            table.markers[match[1]] = match[2].strip()
+        elif line and not line.startswith("%"):
+            raise TableError(
+                f"expected @relation, @attribute or @data, got {line[:60]!r}", line=number, path=path
+            )
+    raise TableError("has no @data: not an ARFF file, or cut short", path=path)
+
+
+def _add_attribute(path: Path, number: int, table: ArffTable, name: str, declared: str) -> None:
+    if name in table.names:
+        raise TableError(f"attribute {name!r} is declared twice", line=number, path=path)
+    kind: list[str] | str | None
+    word = declared.split()[0].lower()
+    if declared.startswith("{"):
+        if not declared.endswith("}"):
+            raise TableError(
+                f"attribute {name!r}: the list of values lacks its closing }}", line=number, path=path
+            )
+        kind = [_unquoted(value) for value in _NOMINAL_VALUE.findall(declared[1:-1])]
+    elif word in _NUMERIC:
+        kind = None
+    elif word in ("string", "date"):
+        kind = word
+    else:
+        raise TableError(f"attribute {name!r} has unknown type {declared[:60]!r}", line=number, path=path)
+    table.names.append(name)
+    table.kinds.append(kind)
+
+
+def _unquoted(word: str) -> str:
+    if len(word) >= 2 and word[0] == word[-1] and word[0] in "'\"":
+        return re.sub(r"\\(.)", r"\1", word[1:-1])
+    return word
+
+
+def quoted(word: str) -> str:
+    """Write a word as ARFF reads it back."""
+    return "'" + re.sub(r"(['\\])", r"\\\1", word) + "'"
+
+
+def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> None:
+    arff = require_extra("arff", "reading ARFF files")
+    rows = [number for number in range(start, len(lines)) if lines[number].strip()[:1] not in ("", "%")]
+    table.lines = [number + 1 for number in rows]
+    if not rows:
+        raise TableError("has no rows after @data", path=path)
+    sparse = lines[rows[0]].lstrip().startswith("{")
+    reached = 0
+
+    def stream() -> Iterator[str]:
+        nonlocal reached
+        yield "@relation x"
+        for index, kind in enumerate(table.kinds):
+            yield f"@attribute a{index} {_liac_type(kind)}"
+        yield "@data"
+        for number in rows:
+            reached = number + 1
+            yield lines[number]
+
+    try:
+        with parsing(path, "ARFF"):
+            decoded = arff.ArffDecoder().decode(
+                stream(), encode_nominal=True, return_type=arff.COO if sparse else arff.DENSE
+            )["data"]
+            shape = (len(rows), len(table.names))
+            table.values = _sparse_values(decoded, shape) if sparse else _dense_values(decoded, table)
+    except TableError as exc:
+        cause = exc.__cause__ or exc
+        what = message_of(cause).partition("at line")[0].partition("in line")[0].strip(" ,")
+        expected = f"expected {len(table.names)} values" if not sparse else "expected {index value, …}"
+        raise TableError(f"{what or 'bad data'}; {expected}", line=reached or None, path=path) from cause
+    if "rows" in table.markers and not any(line.strip() == END_MARKER for line in lines[rows[-1] + 1 :]):
+        raise TableError(f"cut short: its last line, {END_MARKER!r}, is missing", path=path)
+    expected_rows = table.markers.get("rows")
+    if expected_rows is not None and expected_rows != str(len(rows)):
+        raise TableError(f"cut short: says it has {expected_rows} rows, but holds {len(rows)}", path=path)
+
+
+def _liac_type(kind: list[str] | str | None) -> str:
+    if isinstance(kind, list):
+        return "{" + ",".join(quoted(value) for value in kind) + "}"
+    return "string" if kind is not None else "numeric"
+
+
+def _dense_values(rows: list[list[Any]], table: ArffTable) -> NDArray[np.float64]:
+    text = [index for index, kind in enumerate(table.kinds) if isinstance(kind, str)]
+    for row in rows:
+        for index in text:
+            row[index] = 0.0
+    return np.array(rows, dtype=np.float64)
+
+
+def _sparse_values(decoded: tuple[list[Any], list[int], list[int]], shape: tuple[int, int]) -> Any:
+    data, rows, columns = decoded
+    numbers = [0.0 if isinstance(value, str) else value for value in data]
+    return sp.csr_array((np.array(numbers, dtype=np.float64), (rows, columns)), shape=shape).tocsc()
+
+
+def write_arff(
+    dataset: PartialDataset,
+    path: str | Path,
+    *,
+    style: Literal["mulan", "meka"] = "mulan",
+    overwrite: bool = False,
+) -> None:
+    """Write an ``.arff`` file, sparse where X is.
+
+    Its labels are the truth where that is known, as other tools expect, else the candidates. Candidates that
+    differ from a known truth stand in a second file, ``NAME.candidates.arff``; the first one says so in a
+    comment.
+
+    Parameters
+    ----------
+    dataset : PartialDataset
+        What to write.
+    path : path-like
+        File to write.
+    style : {"mulan", "meka"}, default="mulan"
+        Mulan names the labels in an ``.xml`` file beside; MEKA puts them first and their number
+        into the relation.
+    overwrite : bool, default=False
+        Replace files that exist.
+    """
+    path = Path(path)
+    if style not in ("mulan", "meka"):
+        raise ValueError(f'style must be "mulan" or "meka", got {style!r}')
+    n_features = 0 if dataset.X is None else dataset.X.shape[1]
+    feature_names = dataset.feature_names or number_names("feature", n_features)
+    _check_names(feature_names + dataset.label_names)
+    labels = dataset.candidates if dataset.truth is None else dataset.truth
+    markers = {"rows": str(len(labels)), "labels": "candidates" if dataset.truth is None else "truth"}
+    parts: dict[Path, Iterable[str]] = {}
+    name = re.sub(r"\s+", " ", dataset.name or path.stem)
+    declared = [f"@attribute {quoted(label)} {{0,1}}" for label in dataset.label_names]
+    meka_relation = f"{name}: -C {len(declared)}"
+    if dataset.truth is not None and not np.array_equal(dataset.truth, dataset.candidates):
+        beside = path.with_name(f"{path.stem}.candidates.arff")
+        markers["candidates"] = beside.name
+        parts[beside] = _arff_lines(
+            meka_relation, declared, {"rows": str(len(labels))}, sp.csr_array(dataset.candidates)
+        )
+    numeric = [f"@attribute {quoted(feature)} numeric" for feature in feature_names]
+    blocks = [] if dataset.X is None else [dataset.X]
+    stack: Any = sp.hstack if sp.issparse(dataset.X) or dataset.X is None else np.hstack
+    if style == "mulan":
+        parts[path.with_suffix(".xml")] = [label_xml(dataset.label_names)]
+        parts[path] = _arff_lines(
+            name, numeric + declared, markers, stack([*blocks, _like(labels, dataset.X)])
+        )
+    else:
+        parts[path] = _arff_lines(
+            meka_relation, declared + numeric, markers, stack([_like(labels, dataset.X), *blocks])
+        )
+    with replacing(*parts, overwrite=overwrite) as temporary:
+        for target, text in zip(temporary, parts.values(), strict=True):
+            with target.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(text)
+
+
+def _like(labels: LabelMatrix, X: Any) -> Any:
+    as_double = labels.astype(np.float64)
+    return sp.csr_array(as_double) if X is None or sp.issparse(X) else as_double
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if twice := find_repeated(names):
+        raise ValueError(
+            f"ARFF needs a different name for every feature and label, found twice: {format_names(twice)}"
+        )
+    if bad := [name for name in names if not name.isprintable()]:
+        raise ValueError(
+            f"ARFF names cannot hold line breaks and other control characters: {format_names(bad)}"
+        )
+
+
+def _arff_lines(relation: str, attributes: list[str], markers: dict[str, str], values: Any) -> Iterator[str]:
+    for key, text in markers.items():
+        yield f"% skpml-{key}: {text}\n"
+    yield f"@relation {quoted(relation)}\n\n"
+    for attribute in attributes:
+        yield f"{attribute}\n"
+    yield "\n@data\n"
+    if not sp.issparse(values):
+        for row in values.astype(np.float64):
+            yield ",".join(map(_number, row.tolist())) + "\n"
+        yield f"{END_MARKER}\n"
+        return
+    rows: Any = sp.csr_array(values)
+    rows.sort_indices()
+    for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        entries = zip(rows.indices[first:last].tolist(), rows.data[first:last].tolist(), strict=True)
+        yield "{" + ",".join(f"{column} {_number(value)}" for column, value in entries) + "}\n"
+    yield f"{END_MARKER}\n"
+
+
+def _number(value: float) -> str:
+    # Nominal labels are declared {0,1}, so whole numbers go without ".0"; the rest reads back exactly.
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+_NAMESPACE = "http://mulan.sourceforge.net/labels"
+
+
+def read_label_names(path: Path) -> list[str]:
+    """Return the names of all ``<label name="…">`` elements, nested ones (label hierarchies) included."""
+    names: list[str] = []
+    parser = expat.ParserCreate()
+
+    def element(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition(":")[2] != "label":
+            return
+        if "name" not in attributes:
+            raise TableError('a <label> has no name="…" attribute', line=parser.CurrentLineNumber, path=path)
+        names.append(attributes["name"])
+
+    def doctype(*_: object) -> None:
+        # Entities can make a small file grow without bound; label files have no use for them.
+        raise TableError("holds a DTD; a Mulan label file has none", line=parser.CurrentLineNumber, path=path)
+
+    parser.StartElementHandler = element
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(path.read_bytes(), True)
+    except expat.ExpatError as exc:
+        raise TableError(
+            f"not well-formed XML, it may be cut short or damaged ({exc})", line=exc.lineno, path=path
+        ) from exc
+    if not names:
+        raise TableError('names no labels; expected <labels><label name="…"></label>…</labels>', path=path)
+    return names
+
+
+def label_xml(names: tuple[str, ...]) -> str:
+    """Return the text of a label file."""
+    elements = "".join(f"  <label name={quoteattr(name)}></label>\n" for name in names)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{_NAMESPACE}">\n{elements}</labels>\n'

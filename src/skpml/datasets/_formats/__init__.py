@@ -1,1 +1,0 @@
-"""Readers and writers, one module a file format; each knows only its own format."""

@@ -1,0 +1,188 @@
+"""Features that are not columns of numbers: texts, and embeddings in a file of their own."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpml._validation import check_finite
+from skpml.tables._errors import Argument, TableError, check_file, format_names, parsing
+
+EMBEDDING_SUFFIXES = (".npy", ".npz")
+_USUAL_KEYS = ("embeddings", "X")
+_MOST_WORDS = 50_000
+# A component over which the training texts spread less than this share of the widest one says next to nothing about
+# them, but a new text can lie many times its span away, and models scale features by their span.
+_LEAST_SPAN = 0.1
+# A span below this is rounding error.
+_NO_SPAN = 1e-9
+
+
+def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int | None = None) -> Any:
+    """Read the matrix of an ``.npy`` file, or of an ``.npz`` file that holds one (or one called embeddings or X).
+
+    Given the number of rows of a table, another number is a TableError.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in EMBEDDING_SUFFIXES:
+        raise TableError(
+            Argument("embeddings"),
+            f" must be a .npy or .npz file, not {path.suffix!r}",
+            path=path,
+            expected=EMBEDDING_SUFFIXES,
+        )
+    check_file(path)
+    matrix = _only_matrix(path) if path.suffix.lower() == ".npz" else _read_npy(path)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise TableError(
+            f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}",
+            path=path,
+            value=matrix.shape,
+        )
+    if matrix.dtype.kind not in "buif":
+        raise TableError(
+            f"embeddings must hold numbers, got values of type {matrix.dtype}", path=path, value=matrix.dtype
+        )
+    keep = matrix.dtype in (np.float32, np.float64)
+    matrix = matrix.astype(matrix.dtype.newbyteorder("=") if keep else np.float64, copy=False)
+    try:
+        check_finite(matrix)
+    except ValueError as error:
+        raise TableError(str(error), path=path) from error
+    if n_rows is not None and len(matrix) != n_rows:
+        name = "the table" if table is None else table.name
+        raise TableError(
+            f"has {len(matrix):,} rows, but {name} has {n_rows:,}: one row for each is needed",
+            path=path,
+            value=len(matrix),
+            expected=n_rows,
+        )
+    return matrix
+
+
+def _read_npy(path: Path) -> Any:
+    if path.stat().st_size == 0:
+        raise TableError("is empty, so it holds no embeddings; copy it again", path=path)
+    with parsing(path, "npy"):
+        return np.load(path, allow_pickle=False)
+
+
+def _only_matrix(path: Path) -> Any:
+    arrays = read_arrays(path)
+    for key in _USUAL_KEYS:
+        if key in arrays:
+            return arrays[key]
+    if len(arrays) != 1:
+        raise TableError(
+            f"holds {len(arrays)} arrays ({format_names(sorted(arrays)) or 'none'}); name the one of the embeddings "
+            "'embeddings'",
+            path=path,
+            value=tuple(sorted(arrays)),
+            expected="embeddings",
+        )
+    return next(iter(arrays.values()))
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """Read all arrays of an ``.npz`` file by their names; never pickled ones."""
+    # Members are read whole, and not through numpy.load, so that their checksums are verified.
+    with parsing(path, "npz"):
+        content = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.namelist()
+            # A damaged directory may end early without an error; the number of entries is stored behind it.
+            (promised,) = struct.unpack_from("<H", content, content.rindex(b"PK\5\6") + 10)
+            if promised != len(members):
+                raise TableError(f"damaged: lists {len(members)} of its {promised} arrays", path=path)
+            return {
+                member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+                for member in members
+            }
+
+
+def as_text_column(texts: Sequence[str]) -> Any:
+    """Return texts as the table of one column that the transformer of `fit_text_features` takes."""
+    column = np.empty((len(texts), 1), dtype=object)
+    column[:, 0] = texts
+    return column
+
+
+def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_state: int = 0) -> Any:
+    """Fit a transformer from texts to dense features.
+
+    The 50,000 most frequent words are weighted by how rare they are (TF-IDF), reduced by a truncated singular value
+    decomposition, and every row is scaled to length one. Components in which the texts hardly differ are left out.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        One text per row.
+    n_components : int, default=200
+        Largest number of features; there are never more than words, rows, or directions in which the texts differ.
+    random_state : int, default=0
+        Seed of the decomposition.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        Fitted; it takes a table of one column of text, as of `as_text_column`, and can be the first step of a pipeline
+        that ends in a model.
+
+    Raises
+    ------
+    TableError
+        If the texts hold fewer than two different words.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import Normalizer
+
+    if n_components < 1:
+        raise TableError(
+            Argument("n_components"), f" must be at least 1, got {n_components}", value=n_components
+        )
+    # The dtype is given by its name because model files hold no parameters that can be called, and types can be.
+    words = CountVectorizer(max_features=_MOST_WORDS, dtype="float64")
+    counted = ColumnTransformer([("words", words, 0)], sparse_threshold=1.0)
+    weighted = TfidfTransformer(sublinear_tf=True)
+    weights = weighted.fit_transform(_count_words(counted, texts))
+    reduced = TruncatedSVD(min(n_components, *weights.shape), random_state=random_state)
+    # Texts that are all alike have no variance of which a component could explain a share.
+    with np.errstate(invalid="ignore"):
+        reduced.fit(weights)
+    _drop_narrow_components(reduced, weights)
+    return Pipeline(
+        [("counted", counted), ("weighted", weighted), ("reduced", reduced), ("scaled", Normalizer())]
+    )
+
+
+def _drop_narrow_components(reduced: Any, weights: Any) -> None:
+    """Drop the components in which texts hardly differ, but at least keep one."""
+    from sklearn.preprocessing import normalize
+
+    spans = np.ptp(normalize(reduced.transform(weights)), axis=0)
+    wide = spans >= max(_LEAST_SPAN * spans.max(), _NO_SPAN)
+    wide[0] |= not wide.any()
+    reduced.set_params(n_components=int(wide.sum()))
+    for name in ("components_", "singular_values_", "explained_variance_", "explained_variance_ratio_"):
+        setattr(reduced, name, getattr(reduced, name)[wide])
+
+
+def _count_words(counted: Any, texts: Sequence[str]) -> Any:
+    try:
+        counts = counted.fit_transform(as_text_column(texts))
+    except ValueError as error:
+        if "empty vocabulary" not in str(error):
+            raise
+        counts = None
+    if counts is None or counts.shape[1] < 2:
+        raise TableError("the texts hold fewer than two different words of two letters or more")
+    return counts
