@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from textwrap import indent
 from typing import Any, TypeVar
 
@@ -59,6 +60,11 @@ scaler_ : RangeScaler
     Scales the features to [−1, 1].
 feature_map_ : transformer
     Maps the scaled features.""",
+    "example_data": """\
+>>> from sklearn.datasets import make_multilabel_classification
+>>> from skpml.noise import top_up
+>>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
+>>> candidates = top_up(truth, 4, random_state=0)""",
     # Parameters of functions of label matrices.
     "truth": f"""\
 truth : {_LABELS}
@@ -90,10 +96,16 @@ _TEXTS |= {
 _PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 
 
-def fill_docstring(documented: Documented) -> Documented:
-    """Replace each line ``%(name)s`` in the docstring of a class or function by the shared text of that name."""
+def fill_docstring(documented: Documented, texts: Mapping[str, str] | None = None) -> Documented:
+    """Replace each line ``%(name)s`` in the docstring of a class or function by the shared text of that name.
+
+    ``texts`` adds to the shared texts. ``%(reference)s`` is the reference in the facts of a method.
+    """
+    known = {**_TEXTS, **(texts or {})}
+    if hasattr(documented, "_facts"):
+        known["reference"] = f".. [1] {documented._facts.reference}"
     if documented.__doc__:
         documented.__doc__ = _PLACEHOLDER.sub(
-            lambda found: indent(_TEXTS[found[2]], found[1]), documented.__doc__
+            lambda found: indent(known[found[2]], found[1]), documented.__doc__
         )
     return documented

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold
 from skpml.baselines._fbd_pml import (
     FBDPML,
     Weights,
-    minimise_on_simplex,
+    minimize_on_simplex,
     solve,
     squared_distances,
     update_memberships,
@@ -74,7 +74,7 @@ class TestRowStep:
         a, b = rng.uniform(0.1, 3, (8, c)), spread * rng.normal(size=(8, c))
         allowed = (rng.random((8, c)) < 0.6).astype(float)
         allowed[np.arange(8), rng.integers(0, c, 8)] = 1
-        assert_allclose(minimise_on_simplex(a, b, allowed), bisected(a, b, allowed), atol=1e-10)
+        assert_allclose(minimize_on_simplex(a, b, allowed), bisected(a, b, allowed), atol=1e-10)
 
     def test_agrees_with_a_general_optimiser(self):
         rng = np.random.default_rng(3)
@@ -87,10 +87,10 @@ class TestRowStep:
             constraints={"type": "eq", "fun": lambda f: f.sum() - 1},
             options={"ftol": 1e-14},
         )
-        assert_allclose(minimise_on_simplex(a, b, np.ones((1, 5)))[0], general.x, atol=1e-6)
+        assert_allclose(minimize_on_simplex(a, b, np.ones((1, 5)))[0], general.x, atol=1e-6)
 
     def test_row_without_candidates_is_zero(self):
-        f = minimise_on_simplex(np.ones((2, 3)), np.ones((2, 3)), np.array([[0.0, 0, 0], [0, 1, 1]]))
+        f = minimize_on_simplex(np.ones((2, 3)), np.ones((2, 3)), np.array([[0.0, 0, 0], [0, 1, 1]]))
         assert_array_equal(f, [[0, 0, 0], [0, 0.5, 0.5]])
 
 

@@ -8,9 +8,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from skpml.baselines._p_lenfn import PLENFN, enhancement
-from skpml.baselines._p_lenfn.enhancement import enhance_labels
-from skpml.baselines._p_lenfn.solver import Weights, _Classifier, _descend, label_laplacian, solve
+from skpml.baselines import _p_lenfn
+from skpml.baselines._p_lenfn import (
+    PLENFN,
+    Weights,
+    _Classifier,
+    _descend,
+    enhance_labels,
+    label_laplacian,
+    solve,
+)
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision, ranking_loss
 
@@ -42,7 +49,7 @@ class TestEnhancement:
     def test_by_hand(self, exclude, size, monkeypatch):
         X, Y = problem()
         X = size * X
-        monkeypatch.setattr(enhancement, "_BLOCK_CELLS", 7 * 50)
+        monkeypatch.setattr(_p_lenfn, "_BLOCK_CELLS", 7 * 50)
         D = np.linalg.norm(X[:, None] - X[None], axis=2)
         s = np.mean([np.delete(D[i], i).min() for i in range(50)])
         S = np.exp(-D / (2 * s**2))

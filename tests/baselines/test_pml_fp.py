@@ -7,15 +7,19 @@ from scipy.optimize import approx_fprime, linprog, minimize
 from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
-from skpml.baselines._pml_fp import PMLFP, PMLLC, confidence, ranking, solver
-from skpml.baselines._pml_fp.confidence import (
+from skpml.baselines import _pml_fp
+from skpml.baselines import _pml_fp_steps as steps
+from skpml.baselines._pml_fp import PMLFP, PMLLC, candidate_prototypes, label_correlation, solve
+from skpml.baselines._pml_fp_steps import (
     best_confidences,
+    fit_ranking,
+    model_size,
     nested_choice,
+    ranking_loss,
+    smooth_hinge,
     subset_choice,
     update_confidences,
 )
-from skpml.baselines._pml_fp.ranking import fit_ranking, model_size, ranking_loss, smooth_hinge
-from skpml.baselines._pml_fp.solver import candidate_prototypes, label_correlation, solve
 from skpml.metrics import average_precision
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge
@@ -89,7 +93,7 @@ class TestModelStep:
         weights = np.random.default_rng(2).uniform(size=6)
         scores = np.random.default_rng(1).normal(size=Y.shape)
         gradient = np.zeros_like(scores)
-        ranking._pair_loss(scores, ranking._pair_blocks(Y > 0), weights, gradient)
+        steps._pair_loss(scores, steps._pair_blocks(Y > 0), weights, gradient)
         numeric = approx_fprime(
             scores.ravel(), lambda flat: ranking_loss(flat.reshape(scores.shape), Y > 0, weights)
         )
@@ -125,8 +129,8 @@ class TestModelStep:
         _, Y = problem()
         scores = np.random.default_rng(1).normal(size=Y.shape)
         whole = ranking_loss(scores, Y > 0, np.ones(40))
-        monkeypatch.setattr(ranking.equal_size_blocks, "__defaults__", (1,))
-        assert len(ranking._pair_blocks(Y > 0)) == 40
+        monkeypatch.setattr(steps.equal_size_blocks, "__defaults__", (1,))
+        assert len(steps._pair_blocks(Y > 0)) == 40
         assert_allclose(ranking_loss(scores, Y > 0, np.ones(40)), whole, rtol=1e-12)
 
 
@@ -277,7 +281,7 @@ class TestConfidenceStep:
         for level in (1, 0.25):
             P = level * np.array([1.0, 0, 1, 1, 0])
             expected = a @ P + np.sum(pairs * np.maximum(0, P[:, None] - P)) - P @ reward @ P
-            assert_allclose(confidence._value(P[None], *as_sets(a, pairs), reward[None]), expected)
+            assert_allclose(steps._value(P[None], *as_sets(a, pairs), reward[None]), expected)
 
     def test_nested_sets_do_not_part_equal_labels(self):
         """The best set holds one of two equal labels; which one would be a matter of their order."""
@@ -341,7 +345,7 @@ class TestLoop:
     def test_turning_wide_features_changes_nothing(self, method, weight, monkeypatch):
         X, Y = problem(n=15, d=40)
         turned = self.fit(method, weight, X, Y)[0]
-        monkeypatch.setattr(solver, "_compact", lambda X: (X, None))
+        monkeypatch.setattr(_pml_fp, "_compact", lambda X: (X, None))
         plain = self.fit(method, weight, X, Y)[0]
         assert_allclose(turned.coef, plain.coef, atol=1e-6)
         assert_allclose(turned.confidences, plain.confidences)
@@ -377,7 +381,8 @@ class TestLoop:
 def test_terms_that_tell_candidates_apart():
     X, Y = problem()
     linear, _ = terms("fp", X, Y, 1.0)
-    assert_allclose(solver.prototype_distances(X, candidate_prototypes(X, Y)), linear)
+    distances = np.linalg.norm(X[:, None] - candidate_prototypes(X, Y), axis=2)
+    assert_allclose(distances, linear)
     assert_allclose(label_correlation(Y), terms("lc", X, Y, 1.0)[1])
     Y[:, 2] = 0
     assert_array_equal(candidate_prototypes(X, Y)[2], 0)

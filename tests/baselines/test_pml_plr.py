@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from skpml.baselines._pml_plr import PMLPLR, solver
-from skpml.baselines._pml_plr.solver import (
+from skpml.baselines import _pml_plr
+from skpml.baselines._pml_plr import (
+    PMLPLR,
     Reconstruction,
     Weights,
     distance_loss,
@@ -83,7 +84,7 @@ def reference_fit(Phi, X, Y, L, *, alpha, beta, lam, P, H, n_iter):
 @pytest.mark.parametrize("rows_a_block", [7, 1000])
 def test_agrees_with_the_slow_reference(monkeypatch, m, rows_a_block):
     X, Y, L = problem()
-    monkeypatch.setattr(solver, "_BLOCK_ENTRIES", 40 * rows_a_block)
+    monkeypatch.setattr(_pml_plr, "_BLOCK_CELLS", 40 * rows_a_block)
     mapped = np.hstack([np.tanh(X), np.ones((40, 1))])
     fast = solve(mapped, X, Y, L, weights=WEIGHTS, n_codes=m, max_iter=5)
     ridge = np.linalg.solve(mapped.T @ mapped + 0.7 * np.eye(7), mapped.T @ Y)
@@ -152,7 +153,7 @@ class TestReconstruction:
         assert_allclose(simplex_shift(np.full((1, 4), 3.0)), 2.75)
 
     def test_rows_are_the_nearest_on_the_simplex(self, monkeypatch):
-        monkeypatch.setattr(solver, "_BLOCK_ENTRIES", 100)
+        monkeypatch.setattr(_pml_plr, "_BLOCK_CELLS", 100)
         rng = np.random.default_rng(0)
         loadings, codes = rng.normal(size=(25, 3)), rng.normal(size=(25, 3))
         C = Reconstruction.nearest(loadings, codes)
@@ -291,7 +292,7 @@ def test_start_makes_little_difference(monkeypatch):
     X, Y, L = problem(n=80)
     chosen = solve(X, X, Y, L, weights=Weights(), n_codes=4)
     turned = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 4)))[0].T
-    monkeypatch.setattr(solver, "leading_directions", lambda M, count: turned)
+    monkeypatch.setattr(_pml_plr, "leading_directions", lambda M, count: turned)
     drawn = solve(X, X, Y, L, weights=Weights(), n_codes=4)
     assert np.abs(chosen.scores - drawn.scores).max() < 0.1 * np.ptp(chosen.scores)
     assert np.corrcoef(chosen.scores.ravel(), drawn.scores.ravel())[0, 1] > 0.99

@@ -1,4 +1,4 @@
-"""Published methods for partial multi-label learning, each in a module of its own, beside PML-MA."""
+"""Published methods for partial multi-label learning other than PML-MA."""
 
 from skpml.baselines._fbd_pml import FBDPML
 from skpml.baselines._p_lenfn import PLENFN

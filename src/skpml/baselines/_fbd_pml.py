@@ -6,19 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.features import MAX_ANCHORS, RangeScaler, RBFAnchors
-from skpml.graph import neighbor_similarity
+from skpml.base import MethodFacts
+from skpml.baselines._common import AnchorClassifier, Array, History, Solution, append, square
 from skpml.linalg import ridge_factor
 
-__all__ = ["FBDPML"]
-
-Array = NDArray[Any]
-
-# A row's label mass is not taken below: a row without mass would never regain any.
+# Lower bound of a row's label mass: a row without mass would never regain any.
 _SMALLEST_MASS = 0.5
 _TINY = 1e-12
 
@@ -35,16 +30,14 @@ class Weights:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solution:
-    """W, ΦW, P, F and M of the last iteration; ``history`` has each weighted loss term and their sum."""
+class Disambiguation(Solution):
+    """W, ΦW, P, F and M of the last iteration."""
 
     coef: Array
     scores: Array
     predictive_labels: Array
     memberships: Array
     prototypes: Array
-    history: dict[str, list[float]]
-    converged: bool
 
 
 def solve(
@@ -56,27 +49,16 @@ def solve(
     weights: Weights,
     max_iter: int = 50,
     tol: float = 1e-4,
-) -> Solution:
-    """Minimise FBD-PML's objective by block updates, each of which cannot raise it.
+) -> Disambiguation:
+    """Minimize FBD-PML's objective by block updates, each of which cannot raise it.
 
-    Parameters
-    ----------
-    mapped : (n, h)
-        Φ.
-    X : (n, d)
-        Scaled features that were not mapped, for the prototypes.
-    Y : (n, c)
-        Candidates as 0 and 1, in the dtype of X.
-    similarity : scipy sparse (n, n)
-        Symmetric graph weights A without self loops.
-    weights : Weights
-    max_iter, tol
-        Stop from the third iteration on where the objective changes by less than ``tol``, relative to its last value.
+    ``mapped`` is Φ (n×h), X are scaled features for the prototypes, ``similarity`` symmetric graph weights without self
+    loops. Stops from the third iteration on when the objective changes relatively by less than ``tol``.
     """
     solve_ridge = ridge_factor(mapped, ridge=float(weights.classifier))
     degrees = similarity.sum(axis=1)
     P, F = Y, Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
-    history: dict[str, list[float]] = {}
+    history: History = {}
     converged = False
     for iteration in range(1, max_iter + 1):
         W = solve_ridge(mapped.T @ P)
@@ -87,22 +69,20 @@ def solve(
         F = update_memberships(F, P, Y, D, mass, similarity, degrees, weights)
         P = update_predictive_labels(scores, F, Y, mass, weights)
         losses = {
-            "classifier": _square(scores - P),
-            "coefficients": weights.classifier * _square(W),
+            "classifier": square(scores - P),
+            "coefficients": weights.classifier * square(W),
             "feature_focus": weights.feature_focus * float(np.vdot(F * F, D)),
-            "label_focus": weights.label_focus * _square(P - mass * F),
+            "label_focus": weights.label_focus * square(P - mass * F),
             "manifold": weights.manifold * float(np.vdot(F, degrees[:, None] * F - similarity @ F)),
-            "fidelity": weights.fidelity * _square(P - Y),
+            "fidelity": weights.fidelity * square(P - Y),
         }
-        losses["objective"] = sum(losses.values())
-        for name, value in losses.items():
-            history.setdefault(name, []).append(value)
+        append(history, **losses, objective=sum(losses.values()))
         if iteration > 2:
             before, now = history["objective"][-2:]
-            if abs(before - now) <= tol * before:
-                converged = True
+            converged = abs(before - now) <= tol * before
+            if converged:
                 break
-    return Solution(
+    return Disambiguation(
         coef=W,
         scores=scores,
         predictive_labels=P,
@@ -113,18 +93,14 @@ def solve(
     )
 
 
-def _square(M: Array) -> float:
-    return float(np.vdot(M, M))
-
-
 def update_prototypes(X: Array, F: Array) -> Array:
-    """M: means of the rows by their squared memberships, ``m_j = Σ_i F_ij² x_i / Σ_i F_ij²``."""
+    """M: means of the rows, weighted by their squared memberships, ``m_j = Σ_i F_ij² x_i / Σ_i F_ij²``."""
     squares = F * F
     return (squares.T @ X) / (squares.sum(axis=0)[:, None] + _TINY)
 
 
 def squared_distances(X: Array, M: Array) -> Array:
-    """``‖x_i − m_j‖²`` of every row and prototype."""
+    """Compute ``‖x_i − m_j‖²`` for every row and prototype."""
     sizes = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", M, M)
     return np.maximum(sizes - 2 * X @ M.T, 0)
 
@@ -132,30 +108,30 @@ def squared_distances(X: Array, M: Array) -> Array:
 def update_memberships(
     F: Array, P: Array, Y: Array, D: Array, mass: Array, similarity: Any, degrees: Array, weights: Weights
 ) -> Array:
-    """F: minimise feature focus, label focus and a bound on the manifold term, exactly and for all rows at once.
+    """F: minimize feature focus, label focus and a bound on the manifold term, exactly and for all rows at once.
 
-    The bound is ``‖f_i − f_k‖² ≤ 2‖f_i − u‖² + 2‖f_k − u‖²`` with the present midpoint u. It is tight at the present F,
-    so the objective cannot rise, and it leaves a separate quadratic for every row.
+    The bound is ``‖f_i − f_k‖² ≤ 2‖f_i − u‖² + 2‖f_k − u‖²`` with the current midpoint u. It is tight at the current F,
+    so the objective cannot rise, and it leaves a separate quadratic problem for every row.
     """
     degrees = degrees[:, None]
     curvature = (
         weights.feature_focus * D + weights.label_focus * mass**2 + 2 * weights.manifold * degrees + _TINY
     )
     slope = weights.label_focus * mass * P + weights.manifold * (degrees * F + similarity @ F)
-    return minimise_on_simplex(curvature, slope, Y)
+    return minimize_on_simplex(curvature, slope, Y)
 
 
-def minimise_on_simplex(a: Array, b: Array, allowed: Array) -> Array:
-    """For every row, ``argmin Σ_j (a_j f_j² − 2 b_j f_j)`` over ``f ≥ 0`` with sum 1, zero where not allowed.
+def minimize_on_simplex(a: Array, b: Array, allowed: Array) -> Array:
+    """Compute ``argmin Σ_j (a_j f_j² − 2 b_j f_j)`` over ``f ≥ 0`` with sum 1, zero where not allowed, for every row.
 
-    The solution is ``max(0, (b_j + η)/a_j)``; as η falls, entries vanish in the order of rising b, so η follows from
-    sums over the entries sorted by b. Rows where nothing is allowed are zero.
+    The solution is ``max(0, (b_j + η)/a_j)``; as η falls, values vanish in the order of rising b, so η follows from
+    sums over the values sorted by b. Rows in which nothing is allowed are zero.
     """
     allowed = allowed > 0
     order = np.argsort(np.where(allowed, -b, np.inf), axis=1)
     inverse = np.take_along_axis(np.where(allowed, 1 / a, 0), order, axis=1)
     b_sorted = np.take_along_axis(b, order, axis=1)
-    # Rows without an allowed entry divide by 1 instead of by 0; they come out as zero below.
+    # Rows without an allowed value divide by 1 instead of 0; they become zero below.
     total = np.cumsum(inverse, axis=1)
     eta = (1 - np.cumsum(b_sorted * inverse, axis=1)) / np.where(total > 0, total, 1)
     support = ((b_sorted + eta > 0) & (inverse > 0)).sum(axis=1)
@@ -166,91 +142,77 @@ def minimise_on_simplex(a: Array, b: Array, allowed: Array) -> Array:
 
 
 def update_predictive_labels(scores: Array, F: Array, Y: Array, mass: Array, weights: Weights) -> Array:
-    """P: weighted mean of the scores, of ``s_i F`` and of the candidates, kept between 0 and Y."""
+    """P: weighted mean of the scores, ``s_i F`` and the candidates, clipped to [0, Y]."""
     label_focus, fidelity = weights.label_focus, weights.fidelity
     mean = (scores + label_focus * mass * F + fidelity * Y) / (1 + label_focus + fidelity)
     return np.clip(mean, 0, 1) * Y
 
 
-class FBDPML(BasePMLClassifier):
-    """Fuzzy bifocal disambiguation (FBD-PML), a reimplementation from the abstract.
+@fill_docstring
+class FBDPML(AnchorClassifier):
+    """Fuzzy bifocal disambiguation (FBD-PML), reimplemented from the abstract.
 
-    A fuzzy membership F of every row in its candidate labels is refined from two sides in turn: in feature space by fuzzy
-    clustering with one prototype a label, in label space by predictive labels P that a classifier can explain. Neighbours
-    should have like memberships. Minimises by alternating updates
+    A fuzzy membership F of every row in its candidate labels is refined from two sides in turn: in feature space by
+    fuzzy clustering with one prototype per label, in label space by predictive labels P that a classifier can explain.
+    Neighbors should have similar memberships. Minimizes by alternating updates
 
         ‖ΦW − P‖² + λ1‖W‖² + λ2 Σ_ij F_ij²‖x_i − m_j‖² + λ3 Σ_i ‖p_i − s_i f_i‖² + λ4 tr(FᵀLF) + λ5‖P − Y‖²
 
     over W, the prototypes M, F (rows on the simplex, zero outside the candidates) and P (0 ≤ P ≤ Y), where Φ are
-    similarities to anchor rows, L is the Laplacian of a neighbour graph, and ``s_i = Σ_j P_ij`` is held fixed within an
+    similarities to anchor rows, L is the Laplacian of a neighbor graph, and ``s_i = Σ_j P_ij`` is held fixed within an
     iteration.
 
-    Neither the authors' code nor the text of the paper was at hand. Published are the idea as told above and the values
-    of five weights; the exact terms, which weight belongs to which, the updates, the feature map (that of the same
-    group's public code) and the threshold are a reconstruction. Judge the method of the paper by the paper's own figures.
+    Neither the authors' code nor the text of the paper was available. Published are the idea above and the values of five
+    weights; the exact terms, the assignment of the weights, the updates, the feature map (that of the same group's public
+    code) and the threshold are a reconstruction. Judge the method of the paper by the paper's own figures.
 
     Parameters
     ----------
     lam1, lam2, lam3, lam4, lam5 : float, default=0.01, 0.01, 10, 0.1, 1
         Weights of the size of the classifier, of the feature focus (fuzzy clustering), of the label focus (agreement of
-        F and P), of the graph and of the fidelity to the candidates, each at least 0. A small ``lam1`` overfits where
-        there are nearly as many anchors as rows; it is the one worth a check.
-    n_neighbors : int, default=5
-        Neighbours of a row in the graph; all other rows, where there are fewer.
-    n_anchors : int or None, default=None
-        Anchors of the feature map; None is five for every feature, at most 3000. All rows, where there are fewer.
-    threshold : float, "auto" or "non-candidates", default="auto"
-        Scores above it are predicted; for the names see :mod:`skpml.base`. 0.5 is used in comparisons.
+        F and P), of the graph and of the fidelity to the candidates, each at least 0. A small ``lam1`` overfits if there
+        are nearly as many anchors as rows; it is the one to check first.
+    %(n_neighbors)s
+    %(n_anchors)s
+    %(threshold)s
     max_iter : int, default=50
+        Maximum number of iterations.
     tol : float, default=1e-4
-        Stop, but not before the third iteration, where the objective changes relatively by less.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
-    random_state : int, RandomState or None, default=None
-        Draws the anchors, where not all rows are anchors. Nothing else is random.
+        Stop, from the third iteration on, when the objective changes relatively by less.
+    %(on_empty)s
+    %(anchor_random_state)s
 
     Attributes
     ----------
-    confidences_ : ndarray of shape (n, c)
-        P: how far each candidate of a training row is believed, between 0 and 1, and 0 outside the candidates.
-    memberships_ : ndarray of shape (n, c)
-        F: how the labels of a row share it; each row with candidates sums to 1.
-    prototypes_ : ndarray of shape (c, n_features)
+    confidences_ : ndarray of shape (n_rows, n_labels)
+        P: confidence in each candidate, between 0 and 1, and 0 outside the candidates.
+    memberships_ : ndarray of shape (n_rows, n_labels)
+        F; each row with candidates sums to 1.
+    prototypes_ : ndarray of shape (n_labels, n_features)
         M, in scaled features.
-    coef_ : ndarray of shape (n_mapped_features, c)
+    coef_ : ndarray of shape (n_mapped_features, n_labels)
         W; scores are ``mapped @ coef_``.
-    threshold_ : float
-    classes_ : ndarray of shape (c,)
-        Label names.
     history_ : dict of ndarrays
-        Each weighted loss term and the objective after every iteration.
-    n_iter_ : int
-    converged_ : bool
-    scaler_, feature_map_ : fitted transformers
-    n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+        Each weighted loss term and the objective, one value per iteration.
+    %(iterations)s
+    %(scaler_and_map)s
+    %(fitted)s
 
-    Notes
-    -----
-    With n rows, d features, h mapped features and c labels, a fit takes O(nh² + h³) once and O(n c (h + d)) an iteration,
-    and O(n²d) for the neighbour graph up to 10,000 rows (beyond, it is searched in cells, which may miss a few
-    neighbours); memory is O(nh).
+    Notes ----- With n rows, d features, h mapped features and c labels, a fit takes O(nh² + h³) once, O(n c (h + d))
+    per iteration, and O(n²d) for the neighbor graph up to 10,000 rows (beyond, it is searched in cells, which may miss
+    a few neighbors); memory is O(nh).
 
-    Each update lowers the objective or leaves it, but the objective itself moves with ``s_i`` from one iteration to the
-    next.
+    No update raises the objective, but the objective itself changes with ``s_i`` from one iteration to the next.
 
     References
     ----------
-    Fang, Hu, Hu, Chen, Xie, Han. Fuzzy bifocal disambiguation for partial multi-label learning.
-    Neural Networks 185:107137, 2025.
+    %(reference)s
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
+    %(example_data)s
     >>> from skpml.baselines import FBDPML
-    >>> from skpml.noise import top_up
-    >>> X, truth = make_multilabel_classification(100, random_state=0, allow_unlabeled=False)
-    >>> model = FBDPML(random_state=0).fit(X, top_up(truth, 4, random_state=0))
+    >>> model = FBDPML(random_state=0).fit(X, candidates)
     >>> model.memberships_.sum(axis=1).round(6).max()
     np.float64(1.0)
     """
@@ -307,33 +269,19 @@ class FBDPML(BasePMLClassifier):
             optional_counts=("n_anchors",),
         )
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self.scaler_ = RangeScaler().fit(X)
-        scaled = self.scaler_.transform(X)
-        n_anchors = self.n_anchors or min(5 * X.shape[1], MAX_ANCHORS)
-        self.feature_map_ = RBFAnchors(n_anchors=n_anchors, random_state=self.random_state)
-        n_neighbors = min(self.n_neighbors, scaled.shape[0] - 1)
-        solution = solve(
-            self.feature_map_.fit_transform(scaled),
-            scaled,
-            Y,
-            neighbor_similarity(scaled, n_neighbors=n_neighbors, scale="first"),
-            weights=Weights(
-                classifier=self.lam1,
-                feature_focus=self.lam2,
-                label_focus=self.lam3,
-                manifold=self.lam4,
-                fidelity=self.lam5,
-            ),
-            max_iter=self.max_iter,
-            tol=self.tol,
+    def _fit(self, X: Any, Y: Array) -> Array:
+        mapped, scaled, similarity = self._map(X)
+        weights = Weights(
+            classifier=self.lam1,
+            feature_focus=self.lam2,
+            label_focus=self.lam3,
+            manifold=self.lam4,
+            fidelity=self.lam5,
         )
+        solution = solve(mapped, scaled, Y, similarity, weights=weights, max_iter=self.max_iter, tol=self.tol)
         self.coef_ = solution.coef
         self.confidences_ = solution.predictive_labels
         self.memberships_ = solution.memberships
         self.prototypes_ = solution.prototypes
         self._record(solution.history, converged=solution.converged)
         return solution.scores
-
-    def _scores(self, X: Any) -> NDArray[Any]:
-        return self.feature_map_.transform(self.scaler_.transform(X)) @ self.coef_.astype(X.dtype, copy=False)

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import label_order
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import MAX_ANCHORS, RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import one_blas, ridge_factor
-
-__all__ = ["PAMB"]
 
 Code = NDArray[np.int8]
 
@@ -24,17 +23,17 @@ Code = NDArray[np.int8]
 _LEAST_ROWS = 5
 # Columns drawn for each column wanted, before giving up.
 _DRAWS_PER_COLUMN = 20
-# Margins are cut off here, so that no exponential overflows.
+# Margins are clipped here, so that no exponential overflows.
 _LARGEST_MARGIN = 20.0
 
 
 def count_columns(c: int, nonzeros: int) -> int:
-    """Number of columns with so many non-zero entries and both signs, a column and its negative counted once."""
+    """Count columns with this many non-zeros and both signs; a column and its negative count once."""
     return comb(c, nonzeros) * (2 ** (nonzeros - 1) - 1) if nonzeros >= 2 else 0
 
 
 def draw_columns(rng: np.random.RandomState, c: int, nonzeros: int, size: int) -> Code:
-    """Random columns (c×size) with ``nonzeros`` entries ±1, the first of them +1, and both signs; others are dropped."""
+    """Draw columns (c×size) with ``nonzeros`` values ±1, the first of them +1, and both signs; others are dropped."""
     signs = 2 * rng.randint(2, size=(c, size)) - 1
     places = rng.random_sample((c, size)).argsort(axis=0)
     columns = np.where(places < nonzeros, signs, 0).astype(np.int8)
@@ -44,7 +43,7 @@ def draw_columns(rng: np.random.RandomState, c: int, nonzeros: int, size: int) -
 
 
 def sides(Y: NDArray[Any], code: Code) -> NDArray[np.int8]:
-    """The binary problem of each column (n×L): +1 or −1 where the candidates meet one sign of the code only, else 0."""
+    """Form the binary problem of each column (n×L): +1 or −1 if the candidates have one sign of the code only, else 0."""
     meets_plus = Y @ (code > 0).astype(Y.dtype) > 0
     meets_minus = Y @ (code < 0).astype(Y.dtype) > 0
     return meets_plus.astype(np.int8) - meets_minus.astype(np.int8)
@@ -59,13 +58,13 @@ def draw_code(
     n_columns: int,
     min_share: float = 0.1,
 ) -> Code:
-    """Distinct columns whose binary problems are large enough, at most ``n_columns`` of them.
+    """Draw distinct columns whose binary problems are large enough, at most ``n_columns`` of them.
 
-    A problem needs 5 rows on each side, and ``min_share`` of all rows; where half of the wanted columns are not found,
-    down to a quarter of that share. The sides are balanced between *definite* (few zeros: a row is used only if all its
-    coded candidates agree) and *adequate* (many zeros: more rows are used). With ``z_role="auto"``, z labels are zero;
-    where a quarter of the wanted columns cannot be found, z labels are non-zero instead. Where nothing is large enough,
-    as in a data set of a few rows, one row on each side must do.
+    A problem needs 5 rows on each side, and ``min_share`` of all rows; the share is lowered to a quarter if fewer than
+    half of the columns are found. The sides are balanced between *definite* (few zeros: a row is used only if all its
+    coded candidates agree) and *adequate* (many zeros: more rows are used). With ``z_role="auto"``, z labels are zero; if
+    fewer than a quarter of the columns are found, z labels are non-zero instead. If no problem is large enough, as with a
+    few rows, one row on each side is enough.
     """
     c = Y.shape[1]
     nonzeros = {"zero": c - z, "nonzero": min(max(z, 2), c)}
@@ -97,7 +96,7 @@ def _draw_more(
     wanted: int,
     least: tuple[float, float],
 ) -> None:
-    """Add columns with at least so many rows on each side and on both together, until ``wanted`` are there."""
+    """Add columns with at least ``least`` rows on each side and on both together, up to ``wanted`` columns."""
     c = Y.shape[1]
     tried = set(found)
     for _ in range(_DRAWS_PER_COLUMN):
@@ -118,9 +117,9 @@ def _draw_more(
 
 
 def fit_columns(Phi: NDArray[Any], problems: NDArray[np.int8], *, lam: float) -> NDArray[Any]:
-    """Ridge regression of each column's ±1 on its own rows, ``(ΦₗᵀΦₗ + λI)⁻¹Φₗᵀy``, all side by side (h×L).
+    """Fit a ridge regression of each column's ±1 on its own rows, ``(ΦₗᵀΦₗ + λI)⁻¹Φₗᵀy``, side by side (h×L).
 
-    With fewer rows than features, by the equal ``Φₗᵀ(ΦₗΦₗᵀ + λI)⁻¹y``.
+    With fewer rows than features, uses the equal ``Φₗᵀ(ΦₗΦₗᵀ + λI)⁻¹y``.
     """
     coef = np.empty((Phi.shape[1], problems.shape[1]), Phi.dtype)
     for column, problem in enumerate(problems.T):
@@ -135,7 +134,7 @@ def fit_columns(Phi: NDArray[Any], problems: NDArray[np.int8], *, lam: float) ->
 
 
 def performance(G: NDArray[Any], Y: NDArray[Any], code: Code) -> NDArray[np.float64]:
-    """Share of a label's rows that a column decides as its code says (c×L), rows divided by their sum."""
+    """Compute the share of a label's rows whose margin has the sign of the code (c×L), each row divided by its sum."""
     rows = np.maximum(Y.sum(axis=0), 1)[:, None]
     says_plus, says_minus = Y.T @ (G > 0) / rows, Y.T @ (G < 0) / rows
     share = np.where(code > 0, says_plus, np.where(code < 0, says_minus, 0)).astype(np.float64)
@@ -144,9 +143,9 @@ def performance(G: NDArray[Any], Y: NDArray[Any], code: Code) -> NDArray[np.floa
 
 
 def decode(G: NDArray[Any], code: Code, weights: NDArray[Any]) -> NDArray[Any]:
-    """``−log Σ_l w_jl exp(−m_jl g_l)`` for each row of margins G and label j; +∞ for a label without weights.
+    """Compute ``−log Σ_l w_jl exp(−m_jl g_l)`` for each row of margins G and label j; +∞ for a label without weights.
 
-    The exponential has two values for each margin, so two products give all labels.
+    The exponential has two values per margin, so two products give all labels.
     """
     margins = np.clip(G, -_LARGEST_MARGIN, _LARGEST_MARGIN)
     weights = weights.astype(G.dtype, copy=False)
@@ -156,89 +155,77 @@ def decode(G: NDArray[Any], code: Code, weights: NDArray[Any]) -> NDArray[Any]:
         return -np.log(loss)
 
 
+@fill_docstring
 class PAMB(BasePMLClassifier):
-    """Partial multi-label learning by binary decomposition with error-correcting output codes (PAMB), a reimplementation.
+    """Binary decomposition with error-correcting output codes (PAMB), reimplemented.
 
-    No candidate is ever judged by itself. Instead, a random ternary code M (c×L) cuts many binary problems out of the
-    candidate sets: in column l, a row is positive if it has candidates coded +1 and none coded −1, negative the
-    other way round, and unused otherwise; labels coded 0 play no part. Such rows are *definite* (whichever
-    candidates are true, those that the column codes are on one side), and the zeros make for enough of them. A ridge
-    regression g_l is trained on each column, and a label's score weighs the exponential losses of its code word by
-    how well each column does on the rows that have the label as a candidate:
+    No candidate is judged by itself. Instead, a random ternary code M (c×L) cuts many binary problems out of the
+    candidate sets: in column l, a row is positive if it has candidates coded +1 and none coded −1, negative in the
+    opposite case, and unused otherwise; labels coded 0 are ignored. Such rows are *definite* (whichever candidates are
+    true, those that the column codes are on one side), and the zeros ensure that there are enough of them. A ridge
+    regression g_l is trained on each column, and a label's score weights the exponential losses of its code word by how
+    well each column predicts the rows that have the label as a candidate:
 
         score_j(x) = −log Σ_l H_jl exp(−M_jl g_l(x)),
 
-    rows of H summing to 1. The logarithm leaves the order of labels as it is and keeps scores in the margins' range.
+    where rows of H sum to 1. The logarithm keeps the order of labels, and scores in the range of the margins.
 
-    The paper's full text and code were not available to us. Known from its abstract and from the settings that later
-    work lists: ternary codes that balance definiteness and adequacy, decoding weighted by performance and margin, z
-    as the mean number of candidates, and L = 100 log₂ c. The decoding formula is that of the method's relatives, ECOC
-    for partial labels and loss-weighted ternary decoding. Ours: reading z as the number of zeros in a column, the rule
-    for rows whose candidates are partly coded 0, how large a problem must be, the base learner and the threshold;
-    further, a label that no column codes (such as one that every row has as a candidate) gets a column of its own
-    against all rows that lack it.
+    The paper's full text and code were not available. Known from its abstract and from the settings that later work
+    lists: ternary codes that balance definiteness and adequacy, decoding weighted by performance and margin, z as the
+    mean number of candidates, and L = 100 log₂ c. The decoding formula is that of the method's relatives, ECOC for
+    partial labels and loss-weighted ternary decoding. Ours: reading z as the number of zeros in a column, the rule for
+    rows whose candidates are partly coded 0, how large a problem must be, the base learner and the threshold; further,
+    a label that no column codes (such as a candidate of every row) gets its own column against all rows that lack it.
 
     Parameters
     ----------
     z : int or None, default=None
-        Zeros in each column of the code, at most c − 2; None is the mean number of candidates of a row, rounded.
+        Number of zeros in each column of the code, at most c − 2; None is the mean number of candidates of a row,
+        rounded.
     z_role : {"auto", "zero", "nonzero"}, default="auto"
-        Whether z counts the zeros or the non-zeros. "auto" counts zeros, and turns to non-zeros where too few
-        columns have enough rows, as happens with many labels and many candidates.
+        Whether z counts the zeros or the non-zeros. "auto" counts zeros, and switches to non-zeros if too few columns
+        have enough rows, as happens with many labels and many candidates.
     n_columns : int or None, default=None
-        Most columns L; None is ``ceil(100 log2(c))``. Few labels have fewer distinct columns than that.
+        Maximum number of columns L; None is ``ceil(100 log2(c))``. With few labels there are fewer distinct columns.
     min_share : float, default=0.1
-        Share of the rows that a column must use; lowered to a half and a quarter where too few columns do.
+        Share of the rows that a column must use; lowered to a half and a quarter if too few columns do.
     lam : float, default=1.0
         Weight of the squared coefficients of each ridge regression, at least 0.
-    feature_map : {"rbf", "linear"} or transformer, default="rbf"
-        What the regressions see of the scaled features: similarities to anchor rows, the features themselves, or the
-        output of a scikit-learn transformer.
+    %(feature_map)s
     n_anchors : int or None, default=None
-        Anchors of the "rbf" map; None is twice the number of features, at most 3000. All rows, where there are fewer.
-    threshold : float, "auto" or "non-candidates", default="auto"
-        Scores above it are predicted; for the names see :mod:`skpml.base`. "non-candidates" is
-        used in comparisons.
+        Number of anchor rows of the "rbf" map; all rows if there are fewer. None is two per feature, at most 3000.
+    %(threshold)s
     on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates (no column uses them) and labels that are nobody's candidate.
+        What to do about rows without candidates, which no column uses, and about labels that are not a candidate of any
+        row, which get the lowest of all training scores.
     random_state : int, RandomState or None, default=None
         Draws the anchors and the code, both by content: the same data in another order give the same model.
 
     Attributes
     ----------
-    code_ : ndarray of shape (c, L)
-        M, with entries −1, 0 and 1.
+    code_ : ndarray of shape (n_labels, L)
+        M, with values −1, 0 and 1.
     coef_ : ndarray of shape (n_mapped_features, L)
         The regressions: margins are ``mapped @ coef_``.
-    performance_ : ndarray of shape (c, L)
+    performance_ : ndarray of shape (n_labels, L)
         H, zero where the code is.
-    threshold_ : float
-    classes_ : ndarray of shape (c,)
-    scaler_, feature_map_ : fitted transformers
-    n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    %(scaler_and_map)s
+    %(fitted)s
 
-    Notes
-    -----
-    With h mapped features and n_l rows in a column, time is O(n h d) for the map and O(n_l h min(n_l, h)) a column;
-    memory is O(n (h + L)). It gives no confidences of candidates. A label that is nobody's candidate gets the lowest
-    of all training scores. On birds and yeast, whose labels differ much in frequency, average precision stays well
-    below what is published for the method. Part of it may be the weights H, which favour columns where a rare
-    label stands on the side of common ones.
+    Notes ----- With h mapped features and n_l rows in a column, time is O(n h d) for the map and O(n_l h min(n_l, h))
+    per column; memory is O(n (h + L)). There are no confidences. On birds and yeast, whose labels differ much in
+    frequency, average precision stays well below what is published for the method. One reason may be the weights H,
+    which favor columns where a rare label is on the side of common ones.
 
     References
     ----------
-    B.-Q. Liu, B.-B. Jia, M.-L. Zhang. Towards Enabling Binary Decomposition for Partial Multi-Label Learning. IEEE
-    Transactions on Pattern Analysis and Machine Intelligence 45(11), 2023.
+    %(reference)s
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from skpml.baselines._pamb import PAMB
-    >>> from skpml.noise import top_up
-    >>> X, truth = make_multilabel_classification(300, random_state=0)
-    >>> model = PAMB(random_state=0).fit(X, top_up(truth, 3, random_state=0))
-    >>> model.predict(X).shape
+    %(example_data)s
+    >>> from skpml.baselines import PAMB
+    >>> PAMB(random_state=0).fit(X, candidates).predict(X).shape
     (300, 5)
     """
 
@@ -316,7 +303,7 @@ class PAMB(BasePMLClassifier):
     def _encode(
         self, scaled: NDArray[Any], Y: NDArray[Any], rng: np.random.RandomState
     ) -> tuple[Code, NDArray[np.int8]]:
-        """The code and the binary problem of each column."""
+        """Draw the code and form the binary problem of each column."""
         c = Y.shape[1]
         z = floor(Y.sum(axis=1).mean() + 0.5) if self.z is None else self.z
         order = label_order(scaled, Y)
@@ -336,7 +323,7 @@ class PAMB(BasePMLClassifier):
         return np.hstack([code, own_columns]), np.hstack([sides(Y, code), own_problems])
 
     def _finite(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """Scores, with the lowest of the training for labels that no column says anything about."""
+        """Replace the scores of labels that no column codes by the lowest training score."""
         return np.where(np.isfinite(scores), scores, scores.dtype.type(self._lowest))
 
     def _scores(self, X: Any) -> NDArray[Any]:

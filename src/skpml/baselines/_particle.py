@@ -1,4 +1,4 @@
-"""PARTICLE: elicit credible labels by propagation between neighbours, then rank labels pair by pair."""
+"""PARTICLE: find credible labels by propagation between neighbors, then rank labels by pairwise models."""
 
 from __future__ import annotations
 
@@ -12,59 +12,51 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
+from skpml.baselines._common import Matrix, Solution
 from skpml.features import RangeScaler
 from skpml.graph import reconstruction_weights
 
-__all__ = ["PARTICLE"]
-
-# Decision values this close to zero are rounding: such a vote is split.
+# Decision values this close to zero are rounding errors: such a vote is split.
 _UNDECIDED = 1e-9
-# Weight of the decision values where votes tie.
+# Weight of the decision values if votes tie.
 _TIE_WEIGHT = 1e-6
-# Decision values held at a time.
+# Decision values in memory at a time.
 _BLOCK_SIZE = 4_000_000
-# The optimum must not depend on the order of rows, features or labels; Newton steps get there in a few more rounds.
+# The optimum must not depend on the order of rows, features or labels; it costs only a few more Newton steps.
 _SVM_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Propagation:
-    """Labelling confidences F (n×c), the size of each change, and whether the last was small enough."""
+class Propagation(Solution):
+    """Confidences F (n×c)."""
 
-    confidences: NDArray[np.float64]
-    history: dict[str, list[float]]
-    converged: bool
+    confidences: Matrix
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseModels:
-    """One linear model for each of P pairs of labels; the label numbered c is the virtual one.
+    """One linear model for each of P pairs of labels j < k; the label with number c is the virtual one.
 
-    Attributes
-    ----------
-    pairs : (P, 2)
-        Labels j < k; a positive decision value is a vote for j, a negative one for k.
-    coef : (P, d)
-    intercept : (P,)
-    accuracy : (P,)
-        Share of a model's own training rows that it decides rightly.
+    A positive decision value is a vote for j, a negative one for k. ``coef`` is P×d; ``accuracy`` is the share of its
+    training rows that a model decides correctly.
     """
 
     pairs: NDArray[np.intp]
-    coef: NDArray[np.float64]
-    intercept: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    coef: Matrix
+    intercept: Matrix
+    accuracy: Matrix
 
 
 def propagate(
     H: Any, Y: NDArray[Any], *, alpha: float = 0.95, max_iter: int = 1000, tol: float = 1e-5
 ) -> Propagation:
-    """Iterate ``F ← Norm(α H F + (1 − α) F⁰)`` from F⁰, the candidates of each row in equal parts.
+    """Iterate ``F ← Norm(α H F + (1 − α) F⁰)`` from F⁰, equal confidences of the candidates of each row.
 
-    Norm sets non-candidates to 0 and divides each row by its sum; a row that nothing reaches falls back to F⁰. Stops
-    where ``‖F_new − F‖ < tol``.
+    Norm sets non-candidates to 0 and divides each row by its sum; a row with sum 0 becomes F⁰. Stops when
+    ``‖F_new − F‖ < tol``.
     """
     Y = Y.astype(np.float64)
     start = _rows_to_one(Y, Y)
@@ -77,22 +69,22 @@ def propagate(
     return Propagation(confidences=F, history={"change": changes}, converged=converged)
 
 
-def _rows_to_one(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rows_to_one(values: Matrix, otherwise: Matrix) -> Matrix:
     totals = values.sum(axis=1, keepdims=True)
     return np.where(totals > 0, values / np.where(totals > 0, totals, 1), otherwise)
 
 
 def credible_labels(F: NDArray[Any], Y: NDArray[Any], *, credibility: float = 0.9) -> NDArray[np.bool_]:
-    """Candidates whose confidence is at least ``credibility`` times the highest of their row."""
+    """Select candidates whose confidence is at least ``credibility`` times the highest of their row."""
     return (Y > 0) & (credibility * F.max(axis=1, keepdims=True) <= F)
 
 
 def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *, C: float) -> PairwiseModels:
-    """Linear support vector machines between every two labels, and between each label and the virtual one.
+    """Train linear support vector machines between every two labels, and between each label and the virtual one.
 
-    Rows that speak for j against k have j as a credible label and k as a non-candidate. The virtual label is taken as
-    credible and as non-candidate everywhere, so that the same rule sets a label's credible rows against the rows that
-    surely lack it. A pair without rows on both sides has no model.
+    Rows for j against k have j as a credible label and k as a non-candidate. The virtual label is credible and a
+    non-candidate everywhere, so the same rule separates a label's credible rows from the rows that certainly lack it. A
+    pair without rows on both sides has no model.
     """
     n, c = Y.shape
     everywhere = np.ones((n, 1), dtype=np.bool_)
@@ -105,7 +97,7 @@ def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *
             continue
         rows = X[np.concatenate([first, second])]
         is_first = np.arange(len(rows)) < first.size
-        # The primal minimises ½‖(w, b)‖² + C Σ max(0, 1 − y(w·x + b))², with the bias in the penalty.
+        # The primal minimizes ½‖(w, b)‖² + C Σ max(0, 1 − y(w·x + b))², with the bias in the penalty.
         machine = LinearSVC(C=C, loss="squared_hinge", dual=False, tol=_SVM_TOLERANCE).fit(rows, is_first)
         pairs.append((j, k))
         coef.append(machine.coef_[0])
@@ -122,7 +114,7 @@ def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *
 def count_votes(
     decisions: NDArray[Any], pairs: NDArray[np.intp], weights: NDArray[Any], c: int
 ) -> NDArray[Any]:
-    """Weighted votes for each of the c labels and the virtual one, n×(c + 1)."""
+    """Count weighted votes for each of the c labels and the virtual one, n×(c + 1)."""
     first, second = _incidence(pairs[:, 0], weights, c), _incidence(pairs[:, 1], weights, c)
     won = (decisions > -_UNDECIDED).astype(np.float64)
     won += decisions > _UNDECIDED
@@ -131,7 +123,7 @@ def count_votes(
 
 
 def signed_mean(decisions: NDArray[Any], pairs: NDArray[np.intp], c: int) -> NDArray[Any]:
-    """How far the models of a label decide for it on the whole, squashed into (−1, 1); −1 for a label without any."""
+    """Average the decision values of a label's models, squashed into (−1, 1); −1 for a label without models."""
     ones = np.ones(len(pairs))
     total = decisions @ (_incidence(pairs[:, 0], ones, c) - _incidence(pairs[:, 1], ones, c))
     models = np.bincount(pairs.ravel(), minlength=c + 1)
@@ -143,8 +135,8 @@ def _incidence(labels: NDArray[np.intp], weights: NDArray[Any], c: int) -> scipy
     return scipy.sparse.csr_array((weights, (np.arange(len(labels)), labels)), shape=(len(labels), c + 1))
 
 
-def vote_likelihoods(votes: NDArray[np.intp], members: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Share of each vote count 0 … c − 1 among the members of each label (c×c), smoothed by one row a count."""
+def vote_likelihoods(votes: NDArray[np.intp], members: NDArray[np.bool_]) -> Matrix:
+    """Compute the share of each vote count 0 … c − 1 among the members of each label (c×c), smoothed by one row each."""
     c = votes.shape[1]
     counts = np.empty((c, c))
     for label in range(c):
@@ -152,102 +144,91 @@ def vote_likelihoods(votes: NDArray[np.intp], members: NDArray[np.bool_]) -> NDA
     return (1 + counts) / (c + counts.sum(axis=1, keepdims=True))
 
 
+@fill_docstring
 class PARTICLE(BasePMLClassifier):
     """Partial multi-label learning by credible label elicitation (PARTICLE).
 
-    In two stages. First, every row is written as a non-negative combination of its nearest neighbours (weights H), and
+    In two stages. First, every row is written as a non-negative combination of its nearest neighbors (weights H), and
     confidences F spread along these weights among the candidates S of each row until
 
         F = Norm_S(α H F + (1 − α) F⁰),
 
-    where F⁰ has each row's candidates in equal parts. Candidates close to the highest confidence of their row are
-    *credible*. Second, a linear support vector machine for each pair of labels tells rows where the first is
-    credible and the second is no candidate from rows where it is the other way round; candidates that are not
-    credible are left out of it. A *virtual* label, set against each label in the same way, marks the cut between
-    relevant and irrelevant. The models vote:
+    where F⁰ has equal confidences for each row's candidates. Candidates close to the highest confidence of their row are
+    *credible*. Second, a linear support vector machine for each pair of labels separates rows in which the first is
+    credible and the second is not a candidate from rows in the opposite case; candidates that are not credible are not
+    used. A *virtual* label, paired with each label in the same way, marks the cut between relevant and irrelevant. The
+    models vote:
 
-    * ``"vls"`` (virtual label splitting): a vote weighs as much as the training accuracy of its model. The score is
-      ``(votes of the label − votes of the virtual label) / c``: relevant above 0;
-    * ``"map"`` (maximum a posteriori): the chance that the label is relevant, given how many of the other labels it
-      beats; estimated from how many it beats on training rows where it is credible and where it is no candidate.
+    * ``"vls"`` (virtual label splitting): a vote is weighted by the training accuracy of its model. The score is ``(votes
+      of the label − votes of the virtual label) / c``: relevant above 0;
+    * ``"map"`` (maximum a posteriori): the probability that the label is relevant, given how many of the other labels it
+      beats; estimated from how many it beats on training rows in which it is credible and in which it is not a candidate.
       Relevant above ½.
 
-    The algorithm is the published one. The authors' released code differs from it in ways not followed here: there,
-    a row is its own nearest neighbour, so that nothing is propagated; credible labels are elicited with the test
-    rows' candidates at hand; and the likelihoods of "map" are taken from the true labels of the test rows. Our
-    choices: features are scaled to [−1, 1]; the machines use the squared hinge; a vote that is no further than
-    rounding from zero is split.
+    The algorithm is the published one. The authors' released code differs in ways not followed here: there, a row is
+    its own nearest neighbor, so that nothing is propagated; credible labels are found with the candidates of the test
+    rows; and the likelihoods of "map" are taken from the true labels of the test rows. Our choices: features are scaled
+    to [−1, 1]; the machines use the squared hinge; a vote that differs from zero only by rounding is split.
 
     Parameters
     ----------
     variant : {"vls", "map"}, default="vls"
         How votes become scores.
     alpha : float, default=0.95
-        Share α of a row's confidences that comes from its neighbours, between 0 and 1.
+        Share α of a row's confidences that comes from its neighbors, between 0 and 1.
     n_neighbors : int, default=10
-        Neighbours of a row; all other rows, where there are fewer.
+        Number of neighbors of a row; all other rows if there are fewer.
     credibility : float, default=0.9
         A candidate is credible with at least this share of the highest confidence of its row; between 0 and 1.
     C : float, default=1.0
         Weight of the squared hinge losses against the size of a model, above 0.
-    threshold : float, "variant", "auto" or "non-candidates", default="auto"
-        Scores above it are predicted. "variant" is the rule of the paper, 0 for "vls" and 0.5 for "map"; for the
-        other two names see :mod:`skpml.base`.
+    threshold : float, "auto", "non-candidates" or "variant", default="auto"
+        Scores above it are predicted; for "auto" and "non-candidates" see :class:`PMLNI`. "variant" is the rule of the
+        paper, 0 for "vls" and 0.5 for "map".
     max_iter : int, default=1000
-        Most propagation steps.
+        Maximum number of propagation steps.
     tol : float, default=1e-5
-        Stop where a step changes F by less, in the Frobenius norm.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+        Stop when a step changes F by less, in the Frobenius norm.
+    %(on_empty)s
 
     Attributes
     ----------
-    confidences_ : ndarray of shape (n, c)
-        F: rows sum to 1 over their candidates (0, where there are none).
-    credible_ : ndarray of bool, shape (n, c)
-        The candidates the models take as true.
+    confidences_ : ndarray of shape (n_rows, n_labels)
+        F: rows sum to 1 over their candidates (0 if there are none).
+    credible_ : ndarray of bool, shape (n_rows, n_labels)
+        The candidates that the models take as true.
     pairs_ : ndarray of shape (n_models, 2)
         Labels that a model decides between, the first for positive decision values; c is the virtual label.
     coef_, intercept_ : ndarray of shape (n_models, n_features) and (n_models,)
         The models, on scaled features.
     accuracy_ : ndarray of shape (n_models,)
         Training accuracy of each model.
-    prior_ : ndarray of shape (c,)
+    prior_ : ndarray of shape (n_labels,)
         Smoothed share of credible rows among credible and non-candidate ones ("map" only).
-    likelihood_ : ndarray of shape (2, c, c)
+    likelihood_ : ndarray of shape (2, n_labels, n_labels)
         Share of each vote count, for each label, among rows that lack the label and rows that have it ("map" only).
-    threshold_ : float
-    classes_ : ndarray of shape (c,)
     history_ : dict of ndarrays
         The change of F in each propagation step.
-    n_iter_ : int
-    converged_ : bool
-    scaler_ : fitted transformer
-    n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    %(iterations)s
+    %(scaler)s
+    %(fitted)s
 
-    Notes
-    -----
-    c(c + 1)/2 models, each on the rows that tell its two labels apart: time grows with the square of the number of
-    labels, memory is O(c² d) for the models and O(n (k + c)) beside the features. The neighbour search compares all
-    pairs of rows, in blocks. Votes take few values; within 1e-6, the decision values themselves break ties. A label
-    that is a candidate of every row has no certain negative, hence no model: it gets no votes ("vls") or its prior
-    ("map"). The models are linear. Few candidates of a row are credible, one as a rule: with little noise, true labels
-    are left out of training, and ``alpha=0``, which takes every candidate as credible, can be the better choice.
+    Notes ----- There are c(c + 1)/2 models, each on the rows that separate its two labels: time grows with the square
+    of the number of labels; memory is O(c² d) for the models and O(n (k + c)) in addition to the features. The neighbor
+    search compares all pairs of rows, in blocks. Votes take few values; within 1e-6, the decision values break ties. A
+    label that is a candidate of every row has no certain negative, hence no model: it gets no votes ("vls") or its
+    prior ("map"). The models are linear. Usually one candidate of a row is credible: with little noise, true labels are
+    not used in training, and ``alpha=0``, which makes every candidate credible, can be the better choice.
 
     References
     ----------
-    M.-L. Zhang, J.-P. Fang. Partial Multi-Label Learning via Credible Label Elicitation. IEEE Transactions on Pattern
-    Analysis and Machine Intelligence 43(10), 2021. First in: J.-P. Fang, M.-L. Zhang, AAAI 2019.
+    %(reference)s
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from skpml.baselines._particle import PARTICLE
-    >>> from skpml.noise import top_up
-    >>> X, truth = make_multilabel_classification(300, random_state=0)
-    >>> model = PARTICLE().fit(X, top_up(truth, 4, random_state=0))
-    >>> model.predict(X).shape
+    %(example_data)s
+    >>> from skpml.baselines import PARTICLE
+    >>> PARTICLE().fit(X, candidates).predict(X).shape
     (300, 5)
     """
 
@@ -273,7 +254,6 @@ class PARTICLE(BasePMLClassifier):
             parameters={"variant": "map"},
         ),
     )
-
     _threshold_rules = ("variant", "auto", "non-candidates")
 
     def __init__(
@@ -299,6 +279,19 @@ class PARTICLE(BasePMLClassifier):
         self.tol = tol
         self.on_empty = on_empty
 
+    def _check_parameters(self) -> None:
+        check_parameters(
+            self,
+            weights=("alpha", "credibility", "C", "tol"),
+            counts=("n_neighbors", "max_iter"),
+            choices={"variant": ("vls", "map")},
+        )
+        for name in ("alpha", "credibility"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}.")
+        if self.C == 0:
+            raise ValueError("C must be above 0, got 0.")
+
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
@@ -320,7 +313,7 @@ class PARTICLE(BasePMLClassifier):
         n_present, n_absent = present.sum(axis=0), absent.sum(axis=0)
         self.prior_ = (1 + n_present) / (2 + n_present + n_absent)
         self.likelihood_ = np.stack([vote_likelihoods(votes, absent), vote_likelihoods(votes, present)])
-        # A label that is compared with no other gets no votes whatever the row: they tell nothing.
+        # A label without a pair gets no votes in any row, so votes carry no information about it.
         self.likelihood_[:, np.setdiff1d(np.arange(len(self.prior_)), self._real_pairs())] = 1.0
 
     def _scores(self, X: Any) -> NDArray[Any]:
@@ -334,7 +327,7 @@ class PARTICLE(BasePMLClassifier):
         return np.vstack(blocks).astype(X.dtype)
 
     def _decisions(self, scaled: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Decision values of all models, a block of rows at a time."""
+        """Yield decision values of all models for blocks of rows."""
         step = max(1, _BLOCK_SIZE // max(1, len(self.pairs_)))
         for start in range(0, len(scaled), step):
             yield scaled[start : start + step] @ self.coef_.T + self.intercept_
@@ -354,10 +347,10 @@ class PARTICLE(BasePMLClassifier):
         return self.pairs_[self.pairs_[:, 1] < len(self.classes_)]
 
     def _labels_beaten(self, decisions: NDArray[Any]) -> NDArray[np.intp]:
-        """How many of the other labels each label wins against; the virtual one does not count."""
+        """Count the other labels that each label beats, without the virtual one."""
         c = len(self.classes_)
         is_real = (self.pairs_[:, 1] < c).astype(np.float64)
-        # Halves come from undecided votes alone.
+        # Halves come only from undecided votes.
         return np.floor(count_votes(decisions, self.pairs_, is_real, c)[:, :c]).astype(np.intp)
 
     def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
@@ -365,16 +358,3 @@ class PARTICLE(BasePMLClassifier):
             self.threshold_, self._probability_width = (0.0 if self.variant == "vls" else 0.5), 1.0
         else:
             super()._estimate_threshold(scores, candidates)
-
-    def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("alpha", "credibility", "C", "tol"),
-            counts=("n_neighbors", "max_iter"),
-            choices={"variant": ("vls", "map")},
-        )
-        for name in ("alpha", "credibility"):
-            if getattr(self, name) > 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}.")
-        if self.C == 0:
-            raise ValueError("C must be above 0, got 0.")

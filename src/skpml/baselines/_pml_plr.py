@@ -1,0 +1,444 @@
+"""PML-PLR: pseudo-labels rebuilt from the codes of correlated rows.
+
+Letters are the paper's, with rows for instances: Φ mapped features (n×h), Y candidates and F pseudo-labels (n×c), W
+classifier (h×c), Q rotation (n×n), P label directions (m×c, orthonormal rows), H codes (n×m), E residuals (n×c), G
+squared distances (n×n), L graph Laplacian (n×n), and C reconstruction (n×n, every row on the simplex: row i holds the
+weights of the rows that rebuild row i). The paper has columns for instances, so its Φ, Y, F, H, E and C are the
+transposes.
+
+Q and C are never formed, and G only if it is small: see :func:`rotate_candidates`, :class:`Reconstruction`,
+:func:`distance_loss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator, cg
+
+from skpml._docstrings import fill_docstring
+from skpml._validation import check_parameters
+from skpml.base import MethodFacts
+from skpml.baselines._common import AnchorClassifier, Array, History, Solution, append, square
+from skpml.linalg import polar_factor, ridge_factor
+
+# Weight of ‖Y − HP − E‖²; a constant of the method.
+PENALTY = 1000.0
+# First iteration that may stop: the objective settles only after a few rounds.
+FIRST_STOP = 6
+# Cells of C that are formed at a time: few enough for the cache, enough for the matrix products.
+_BLOCK_CELLS = 2**20
+# G is stored up to this many cells (256 MB), which makes its product with C ten times cheaper.
+_STORED_CELLS = 2**25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Weights of the objective: sparse residual α, smoothness β, classifier size λ."""
+
+    alpha: float = 0.1
+    beta: float = 0.1
+    lam: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PseudoLabels(Solution):
+    """W, ΦW, F, P, H, E and C of the last iteration; F is between 0 and 1 on the candidates, and 0 elsewhere."""
+
+    coef: Array
+    scores: Array
+    pseudo_labels: Array
+    label_directions: Array
+    codes: Array
+    residuals: Array
+    reconstruction: Reconstruction
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """C without its n² cells: row i is ``max(A_i Hᵀ − θ_i, 0)`` with A and H of shape (n, m).
+
+    A block of rows is formed whenever a product needs it, which costs no more than reading it from memory.
+    """
+
+    loadings: Array
+    codes: Array
+    shift: Array
+
+    @classmethod
+    def nearest(cls, loadings: Array, codes: Array) -> Reconstruction:
+        """Compute the matrix with rows on the simplex that is nearest to ``A Hᵀ``."""
+        shift = np.empty(len(loadings))
+        for rows in _row_blocks(len(loadings), len(codes)):
+            shift[rows] = simplex_shift(loadings[rows] @ codes.T)
+        return cls(loadings, codes, shift)
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        for rows in _row_blocks(len(self.loadings), len(self.codes)):
+            block = self.loadings[rows] @ self.codes.T
+            block -= self.shift[rows, None]
+            yield rows, np.maximum(block, 0, out=block)
+
+    def products(self, right: Array, left: Array) -> tuple[Array, Array]:
+        """Compute ``C right`` and ``Cᵀ left`` in one pass over C."""
+        forward, backward = np.empty_like(right), np.zeros_like(left)
+        for rows, block in self.blocks():
+            forward[rows] = block @ right
+            backward += block.T @ left[rows]
+        return forward, backward
+
+    def gram(self, V: Array) -> Array:
+        """Compute ``CᵀC V``."""
+        total = np.zeros_like(V)
+        for _, block in self.blocks():
+            total += block.T @ (block @ V)
+        return total
+
+
+def simplex_shift(Z: Array) -> Array:
+    """Compute θ for each row z of Z, such that ``max(z − θ, 0)`` is the nearest point with sum 1.
+
+    Values below ``θ = (Σ z_j − 1)/count`` of the remaining ones are dropped until none is left to drop; θ only rises. For
+    rows as long as those of C, a few passes are several times faster than :func:`skpml.linalg.project_to_simplex`.
+    """
+    shift = (Z.sum(axis=1) - 1) / Z.shape[1]
+    while True:
+        above = shift[:, None] < Z
+        raised = (np.einsum("ij,ij->i", Z, above) - 1) / np.maximum(above.sum(axis=1), 1)
+        if (raised <= shift).all():
+            return shift
+        shift = np.maximum(raised, shift)
+
+
+def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_CELLS // n_columns)
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def solve(
+    mapped: Array,
+    X: Array,
+    Y: Array,
+    laplacian: Any,
+    *,
+    weights: Weights,
+    n_codes: int,
+    max_iter: int = 40,
+    tol: float = 1e-4,
+) -> PseudoLabels:
+    """Run PML-PLR's updates until the objective no longer falls.
+
+    ``mapped`` is Φ, X are scaled features for the distances G, and ``n_codes`` is m; at most the rank of Y are used.
+    Stops from the sixth iteration on when the objective rises or falls relatively by less than ``tol``.
+    """
+    X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
+    alpha, beta = weights.alpha, weights.beta
+    solve_ridge = ridge_factor(mapped, ridge=float(weights.lam))
+    root, rank = gram_root(Y)
+    distances = squared_distances(X) if len(X) ** 2 <= _STORED_CELLS else None
+    # C starts as the identity.
+    F, E, CtY, gram = Y, np.zeros_like(Y), Y, lambda V: V
+    ridge_scores = mapped @ solve_ridge(mapped.T @ Y.astype(mapped.dtype))
+    # Frequent label directions, and among these the ones that the features predict best.
+    P = leading_directions(Y.T @ (Y + ridge_scores), min(n_codes, rank))
+    H = Y @ P.T
+    history: History = {}
+    converged = False
+    for iteration in range(1, max_iter + 1):
+        W = solve_ridge(mapped.T @ F.astype(mapped.dtype, copy=False))
+        scores = mapped @ W
+        rotated = rotate_candidates(F, root)
+        P = update_directions((2 * CtY + PENALTY * (Y - E)).T @ H, P)
+        H = update_codes(gram, (2 * CtY + PENALTY * (Y - E)) @ P.T, start=(Y - E) @ P.T)
+        C = update_reconstruction(X, Y, F, P, H, laplacian, beta)
+        gram = C.gram
+        E = np.maximum(Y - H @ P - alpha / PENALTY, 0)
+        CLF, CtF = C.products(laplacian @ F, F)
+        F = update_pseudo_labels(F, Y, scores + rotated, beta * (CLF + laplacian @ CtF))
+        parts, CtY = C.products(np.hstack([laplacian @ F, H]), Y)
+        CLF, CH = np.split(parts, [F.shape[1]], axis=1)
+        losses = {
+            "classifier": square(scores - F),
+            "rotation": square(rotated - F),
+            "reconstruction": square(Y - CH @ P),
+            "distances": distance_loss(C, X, distances),
+            "residuals": alpha * float(np.abs(Y - H @ P).sum()),
+            "smoothness": beta * float(np.vdot(F, CLF)),
+            "coefficients": weights.lam * square(W),
+        }
+        append(history, **losses, objective=sum(losses.values()))
+        if iteration >= FIRST_STOP:
+            before, now = history["objective"][-2:]
+            converged = before - now < tol * before
+            if converged:
+                break
+    return PseudoLabels(
+        coef=W,
+        scores=scores,
+        pseudo_labels=F,
+        label_directions=P,
+        codes=H,
+        residuals=E,
+        reconstruction=C,
+        history=history,
+        converged=converged,
+    )
+
+
+def gram_root(Y: Array) -> tuple[Array, int]:
+    """Compute ``(YᵀY)^½`` and the rank of Y."""
+    values, vectors = np.linalg.eigh(Y.T @ Y)
+    kept = values > np.finfo(values.dtype).eps * len(values) * values[-1]
+    values, vectors = values[kept], vectors[:, kept]
+    return (vectors * np.sqrt(values)) @ vectors.T, len(values)
+
+
+def rotate_candidates(F: Array, root: Array) -> Array:
+    """Compute ``QᵀY`` for the orthogonal Q (n×n) that brings it nearest to F, from ``root = (YᵀY)^½``.
+
+    Q is the polar factor of ``YFᵀ``; its product with Y is the polar factor of ``F (YᵀY)^½`` times ``(YᵀY)^½``, which
+    needs only thin matrices. If F has a lower rank than Y, Q may rotate the rest of Y anywhere; the rest is dropped, so
+    that the result does not depend on the order of rows or labels.
+    """
+    left, values, right = np.linalg.svd(F @ root, full_matrices=False)
+    kept = values > np.finfo(values.dtype).eps * max(F.shape) * values[0]
+    return left[:, kept] @ (right[kept] @ root)
+
+
+def leading_directions(M: Array, count: int) -> Array:
+    """Return the eigenvectors of the ``count`` largest eigenvalues of a symmetric M, as rows."""
+    return np.linalg.eigh(M)[1][:, ::-1][:, :count].T
+
+
+def update_directions(B: Array, P: Array) -> Array:
+    """P: the transposed polar factor of ``B = (2CᵀY + μ(Y − E))ᵀ H`` (c×m).
+
+    If B is singular, the polar factor is not unique; adding the old P at the size of rounding errors selects the one
+    nearest to it.
+    """
+    nudge = 8 * B.shape[0] * np.finfo(B.dtype).eps * float(np.linalg.norm(B))
+    return polar_factor(B + nudge * P.T).T
+
+
+def update_codes(gram: Callable[[Array], Array], target: Array, start: Array) -> Array:
+    """H: solve ``(2CᵀC + μI) H = target`` by conjugate gradients; μ keeps the matrix well conditioned."""
+
+    def apply(v: Array) -> Array:
+        V = v.reshape(target.shape)
+        return (2 * gram(V) + PENALTY * V).ravel()
+
+    operator = LinearOperator((target.size, target.size), matvec=apply, dtype=target.dtype)
+    return cg(operator, target.ravel(), x0=start.ravel(), rtol=1e-10)[0].reshape(target.shape)
+
+
+def update_reconstruction(
+    X: Array, Y: Array, F: Array, P: Array, H: Array, laplacian: Any, beta: float
+) -> Reconstruction:
+    """C: the stationary point ``(2YPᵀHᵀ − 2βFFᵀL − G)(2HHᵀ)⁺``, each row projected onto the simplex.
+
+    ``(HHᵀ)⁺ = H K² Hᵀ`` with ``K = (HᵀH)⁺`` (m×m), so the point is ``A Hᵀ`` with a thin A.
+    """
+    inner = H.T @ H
+    inverse = np.linalg.pinv(inner, hermitian=True)
+    R = 2 * (Y @ P.T) @ inner - 2 * beta * F @ (F.T @ (laplacian @ H)) - distance_product(X, H)
+    return Reconstruction.nearest(0.5 * R @ (inverse @ inverse), H)
+
+
+def distance_product(X: Array, H: Array) -> Array:
+    """Compute ``G H`` for the squared distances ``G = g1ᵀ + 1gᵀ − 2XXᵀ`` between rows of X with squared lengths g."""
+    sizes = np.einsum("ij,ij->i", X, X)
+    return np.outer(sizes, H.sum(axis=0)) + sizes @ H - 2 * X @ (X.T @ H)
+
+
+def squared_distances(X: Array) -> Array:
+    """Compute G."""
+    sizes = np.einsum("ij,ij->i", X, X)
+    G = X @ X.T
+    G *= -2
+    G += sizes
+    G += sizes[:, None]
+    return G
+
+
+def distance_loss(C: Reconstruction, X: Array, G: Array | None) -> float:
+    """Compute ``Σ C∘G``; without G, from products of C and X, because rows of C sum to 1."""
+    if G is not None:
+        return float(sum(np.vdot(block, G[rows]) for rows, block in C.blocks()))
+    sizes = np.einsum("ij,ij->i", X, X)
+    products = np.hstack([X, sizes[:, None]])
+    total = sizes.sum()
+    for rows, block in C.blocks():
+        CX = block @ products
+        total += CX[:, -1].sum() - 2 * np.vdot(X[rows], CX[:, :-1])
+    return float(total)
+
+
+def update_pseudo_labels(F: Array, Y: Array, pull: Array, smoothness: Array) -> Array:
+    """F: one multiplicative step towards ``pull = ΦW + QᵀY``, with ``smoothness = β(LCᵀF + CLF)``, kept below Y.
+
+    The step is ``F∘pull / (2F + smoothness)``, with negative parts moved between numerator and denominator, so that F
+    stays non-negative and has the same fixed points. Zero stays zero outside the candidates.
+    """
+    raised = np.maximum(pull, 0) - np.minimum(smoothness, 0)
+    lowered = np.maximum(smoothness, 0) - np.minimum(pull, 0)
+    return np.minimum(F * raised / (2 * F + lowered + np.finfo(F.dtype).eps), Y)
+
+
+@fill_docstring
+class PMLPLR(AnchorClassifier):
+    """Partial multi-label learning by pseudo-label reconstruction (PML-PLR).
+
+    Searches pseudo-labels F that a kernel classifier can predict, that a rotation of the candidates Y reaches, and that
+    agree between similar rows: the candidates are compressed to codes H, and each row is rebuilt as a mixture C of the
+    codes of rows near it. Minimizes by alternating updates, with rows for instances (the paper has columns),
+
+        ‖ΦW − F‖² + ‖QᵀY − F‖² + ‖Y − CHP‖² + Σ_ij G_ij C_ij + α‖Y − HP‖₁ + 2β tr(FᵀCLF) + λ‖W‖²
+
+    over F (0 ≤ F ≤ Y), W, Q (orthogonal), P (orthonormal rows), H and C (rows on the simplex), where Φ are similarities
+    to anchor rows, G squared distances between rows and L the Laplacian of a neighbor graph.
+
+    Objective, feature map, graph, order of updates, parameters and stop rule are those of the authors' published code.
+    Three of its updates do not follow from its objective and are repaired here: two signs (in the H and in the C step),
+    and the F step, which as published divides by numbers of either sign and keeps F neither above 0 nor below Y. See the
+    notes.
+
+    Parameters
+    ----------
+    alpha, beta, lam : float, default=0.1
+        Weights α (sparse residual), β (smoothness over the graph) and λ (size of the classifier), each at least 0. The
+        authors choose β = 0.01 or 0.1 and λ between 0.01 and 10 for each data set.
+    ratio : float, default=0.8
+        Number of label directions (length of the codes) as a share of the number of labels, above 0 and at most 1. At
+        most the rank of Y are used.
+    %(n_neighbors)s
+    %(n_anchors)s
+    %(threshold)s
+    max_iter : int, default=40
+        Maximum number of iterations.
+    tol : float, default=1e-4
+        Stop, from the sixth iteration on, when the objective rises or falls relatively by less.
+    %(on_empty)s
+    random_state : int, RandomState or None, default=None
+        Draws the anchors if not all rows are anchors. Nothing else is random: P and H start from the leading label
+        directions instead of random numbers.
+
+    Attributes
+    ----------
+    confidences_ : ndarray of shape (n_rows, n_labels)
+        F: confidence in each candidate, between 0 and 1, and 0 outside the candidates.
+    coef_ : ndarray of shape (n_mapped_features, n_labels)
+        W; scores are ``mapped @ coef_``.
+    label_directions_ : ndarray of shape (m, n_labels)
+        P.
+    history_ : dict of ndarrays
+        Each weighted loss term and the objective, one value per iteration.
+    %(iterations)s
+    %(scaler_and_map)s
+    %(fitted)s
+
+    Notes ----- With n rows, h mapped features, c labels and k conjugate-gradient steps (about ten), a fit takes O(nh² +
+    h³) once and O(n²(d + kc)) per iteration, because every row may contribute to any other; the neighbor graph takes
+    O(n²d) up to 10,000 rows, and beyond is searched in cells, which may miss a few neighbors. Memory is O(nh): the n×n
+    matrices G, C and Q are never stored; C is formed in blocks whenever a product needs it. ``history_["objective"]``
+    counts the smoothness once, not twice as in the objective above, like the published stop rule.
+
+    The objective is not convex, and not every update lowers it. It often rises after the second iteration, as in the
+    authors' own runs, so the stop rule usually applies at the sixth: six iterations are part of the method, and more of
+    them give a different model.
+
+    As published, the F step lets pseudo-labels leave [0, 1]. The smoothness term then has no lower bound, and if many
+    rows are rebuilt from the same few, F grows without limit, as on the arts data. Here F is kept within its
+    constraint, with the same fixed points inside it.
+
+    Most of the ranking quality comes from the kernel map: compare with :class:`skpml.reference.CandidateRidge`.
+
+    References
+    ----------
+    %(reference)s
+
+    Examples
+    --------
+    %(example_data)s
+    >>> from skpml.baselines import PMLPLR
+    >>> model = PMLPLR(random_state=0).fit(X, candidates)
+    >>> bool((model.confidences_ <= candidates).all())
+    True
+    """
+
+    _facts = MethodFacts(
+        name="pml-plr",
+        title="PML-PLR",
+        kind="baseline",
+        summary="pseudo-labels rebuilt from correlated rows",
+        confidences=True,
+        nonlinear=True,
+        random=True,
+        source="release",
+        year=2025,
+        reference="Chen, Li, Han, Li, Gao, Chan, Fang. Pseudo-Label Reconstruction for Partial Multi-Label "
+        "Learning. IJCAI 2025, 4896–4904.",
+        comparison_threshold=0.5,
+    )
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        lam: float = 0.1,
+        ratio: float = 0.8,
+        n_neighbors: int = 5,
+        n_anchors: int | None = None,
+        threshold: float | str = "auto",
+        max_iter: int = 40,
+        tol: float = 1e-4,
+        on_empty: str = "warn",
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.lam = lam
+        self.ratio = ratio
+        self.n_neighbors = n_neighbors
+        self.n_anchors = n_anchors
+        self.threshold = threshold
+        self.max_iter = max_iter
+        self.tol = tol
+        self.on_empty = on_empty
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_parameters(
+            self,
+            weights=("alpha", "beta", "lam", "tol"),
+            counts=("n_neighbors", "max_iter"),
+            optional_counts=("n_anchors",),
+        )
+        ratio = self.ratio
+        if not isinstance(ratio, Real) or isinstance(ratio, bool) or not 0 < ratio <= 1:
+            raise ValueError(f"ratio must be a number above 0 and at most 1, got {ratio!r}.")
+
+    def _fit(self, X: Any, Y: Array) -> Array:
+        mapped, scaled, similarity = self._map(X)
+        solution = solve(
+            mapped,
+            scaled,
+            Y,
+            scipy.sparse.csr_array(scipy.sparse.diags_array(similarity.sum(axis=1)) - similarity),
+            weights=Weights(alpha=self.alpha, beta=self.beta, lam=self.lam),
+            n_codes=ceil(self.ratio * Y.shape[1]),
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        self.coef_ = solution.coef
+        self.confidences_ = solution.pseudo_labels.astype(X.dtype, copy=False)
+        self.label_directions_ = solution.label_directions.astype(X.dtype, copy=False)
+        self._record(solution.history, converged=solution.converged)
+        return solution.scores
