@@ -8,6 +8,8 @@ import io
 import json
 import pickle
 import pkgutil
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,19 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skpml
 from skpml import PMLMA, CandidateLikelihood
+from skpml import io as model_io
 from skpml.base import BasePMLClassifier
+from skpml.features import RBFAnchors
 from skpml.graph import neighbor_similarity
-from skpml.io import MODEL_TYPES, ModelFileError, _digest, load_model, read_model_info, save_model
+from skpml.io import (
+    MODELS,
+    ModelFileError,
+    _digest,
+    _find_class,
+    load_model,
+    read_model_info,
+    save_model,
+)
 from skpml.noise import top_up
 from skpml.reference import CandidateRidge
 
@@ -126,7 +138,7 @@ def refusal(tmp_path: Path, data: bytes) -> str:
     return message
 
 
-MODELS = {
+ROUND_TRIPS = {
     "pml-ma": lambda: PMLMA(),
     "linear": lambda: PMLMA(feature_map="linear", without=frozenset({"prototypes"})),
     "generator": lambda: PMLMA(n_anchors=20, random_state=np.random.RandomState(3)),
@@ -140,11 +152,11 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ROUND_TRIPS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_loaded_model_predicts_bit_identically(name: str, dtype: type, tmp_path: Path) -> None:
     rows = X.astype(dtype)
-    model = MODELS[name]().fit(rows, Y)
+    model = ROUND_TRIPS[name]().fit(rows, Y)
     save_model(model, tmp_path / "model.skpml")
     loaded = load_model(tmp_path / "model.skpml")
     assert type(loaded) is type(model)
@@ -163,14 +175,14 @@ def test_confidences_history_and_parameters_survive(tmp_path: Path) -> None:
 
 
 def test_every_estimator_of_the_library_can_be_saved() -> None:
+    known = {_find_class(path) for path in MODELS.values()}
     for module in pkgutil.walk_packages(skpml.__path__, "skpml."):
         if ".cli" in module.name or ".deep" in module.name:
             continue
         for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            if issubclass(found, BasePMLClassifier) and not inspect.isabstract(found):
-                name = f"{found.__module__}.{found.__qualname__}"
-                if name.startswith("skpml."):
-                    assert name in MODEL_TYPES, f"add {name} to skpml.io.MODEL_TYPES and to the round trips"
+            ours = issubclass(found, BasePMLClassifier) and found.__module__.startswith("skpml.")
+            if ours and not inspect.isabstract(found):
+                assert (found.__module__, found.__qualname__) in known, f"add {found} to skpml.io.MODELS"
 
 
 def test_names_come_from_data_frames_and_from_the_caller(tmp_path: Path) -> None:
@@ -178,7 +190,7 @@ def test_names_come_from_data_frames_and_from_the_caller(tmp_path: Path) -> None
     labels = pd.DataFrame(Y, columns=list("abcde"))
     save_model(PMLMA().fit(features, labels), tmp_path / "named.skpml")
     info = read_model_info(tmp_path / "named.skpml")
-    assert info.model == "PMLMA"
+    assert info.model == "pml-ma"
     assert info.label_names == ("a", "b", "c", "d", "e")
     assert info.feature_names == ("f0", "f1", "f2", "f3", "f4", "f5")
     assert info.versions["scikit-pml"] == skpml.__version__
@@ -214,7 +226,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
             PMLMA(feature_map=FunctionTransformer(lambda rows: rows)),
             r"its feature_map__func is a function",
         ),
-        (PMLMA(without={"prototypes": 0}.keys()), "something that no model file can"),
+        (PMLMA(without={"prototypes": 0}.keys()), "something that a model file cannot"),
     ],
 )  # fmt: skip
 def test_what_no_file_can_hold_is_refused_when_saving(model: Any, message: str, tmp_path: Path) -> None:
@@ -267,7 +279,10 @@ ATTACKS = {
         },
     ),
     "operator.methodcaller": _node("operator", "methodcaller", "OperatorFuncNode", attrs=_ARGUMENTS),
-    "skpml.features.RangeScaler": _node("skpml.features", "RangeScaler", "ConstructorFromReduceNode", content=_ARGUMENTS),
+    "skpml.RangeScaler": _node("skpml", "RangeScaler", "ConstructorFromReduceNode", content=_ARGUMENTS),
+    "skpml.features.LinearMap": _node("skpml.features", "LinearMap", "ObjectNode", content=_EMPTY),
+    "skpml.io.ModelInfo": _node("skpml.io", "ModelInfo", "ObjectNode", content=_EMPTY),
+    "skpml.get_method": _node("skpml", "get_method", "FunctionNode"),
     "test_io.Stranger": _node("test_io", "Stranger", "ListNode", content=[]),
 }  # fmt: skip
 
@@ -302,7 +317,54 @@ def test_a_newer_file_is_named_as_such(tmp_path: Path, model_bytes: bytes) -> No
     def newer(entries: dict[str, bytes]) -> None:
         entries["skpml.json"] = json.dumps({**json.loads(entries["skpml.json"]), "format": 99}).encode()
 
-    assert "newer scikit-pml" in refusal(tmp_path, rewritten(model_bytes, newer))
+    message = refusal(tmp_path, rewritten(model_bytes, newer))
+    assert "format 99" in message
+    assert f"install scikit-pml {skpml.__version__} or newer" in message
+
+
+def test_an_older_file_is_named_as_such(tmp_path: Path, model_bytes: bytes) -> None:
+    """Format 1 had import paths in place of names."""
+
+    def older(entries: dict[str, bytes]) -> None:
+        described = {**json.loads(entries["skpml.json"]), "format": 1, "versions": {"scikit-pml": "0.0.9"}}
+        entries["skpml.json"] = json.dumps(described).encode()
+
+    message = refusal(tmp_path, rewritten(model_bytes, older))
+    assert "format 1, written by scikit-pml 0.0.9" in message
+    assert "fit the model again, or open it with scikit-pml 0.0.9" in message
+
+
+def test_a_file_outlives_a_move_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = PMLMA().fit(X, Y)
+    save_model(model, tmp_path / "model.skpml")
+    with ZipFile(tmp_path / "model.skpml") as archive:
+        schema = archive.read("schema.json").decode()
+    assert '"pml-ma"' in schema
+    assert "modal_alignment" not in schema
+    assert "skpml.features" not in schema
+    moved = types.ModuleType("skpml_moved")
+    for cls in (PMLMA, RBFAnchors):
+        new = type(cls.__name__ + "2", (cls,), {"__module__": "skpml_moved"})
+        setattr(moved, new.__name__, new)
+    monkeypatch.setitem(sys.modules, "skpml_moved", moved)
+    monkeypatch.setitem(model_io.MODELS, "pml-ma", "skpml_moved:PMLMA2")
+    monkeypatch.setitem(model_io.PARTS, "RBFAnchors", "skpml_moved:RBFAnchors2")
+    loaded = load_model(tmp_path / "model.skpml")
+    assert type(loaded).__module__ == type(loaded.feature_map_).__module__ == "skpml_moved"
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+
+
+def test_a_method_of_another_package_is_refused(tmp_path: Path, model_bytes: bytes) -> None:
+    class Mine(CandidateRidge):
+        pass
+
+    with pytest.raises(ModelFileError, match=r"Mine, not a model of scikit-pml; use pickle") as caught:
+        save_model(Mine().fit(X, Y), tmp_path / "model.skpml")
+    assert caught.value.path is None
+    tampered = with_schema(
+        model_bytes, lambda schema: schema.update(__module__="test_io", __class__="Stranger")
+    )
+    assert "test_io.Stranger, not a model of scikit-pml" in refusal(tmp_path, tampered)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.999, -1])
@@ -336,19 +398,10 @@ def test_missing_and_swapped_arrays_are_refused(tmp_path: Path, model_bytes: byt
     assert "damaged" in refusal(tmp_path, pickled)
 
 
-def test_the_kind_of_features_is_kept_and_older_files_have_columns(tmp_path: Path) -> None:
+def test_the_kind_of_features_is_kept(tmp_path: Path) -> None:
     path, model = tmp_path / "model.skpml", CandidateRidge().fit(X, Y)
     save_model(model, path, feature_kind="embeddings")
     assert read_model_info(path).feature_kind == "embeddings"
-
-    def without_kind(entries: dict[str, bytes]) -> None:
-        described = json.loads(entries["skpml.json"])
-        del described["feature_kind"]
-        entries["skpml.json"] = json.dumps(described).encode()
-
-    (tmp_path / "old.skpml").write_bytes(rewritten(path.read_bytes(), without_kind))
-    assert read_model_info(tmp_path / "old.skpml").feature_kind == "columns"
-    np.testing.assert_array_equal(load_model(tmp_path / "old.skpml").predict(X), model.predict(X))
     with pytest.raises(
         ValueError, match="feature_kind must be one of columns, text, embeddings, got 'sound'"
     ):
@@ -366,7 +419,7 @@ def test_a_kind_of_features_that_is_not_known_is_refused(
         described["feature_kind"] = kind
         entries["skpml.json"] = json.dumps(described).encode()
 
-    assert "a kind of features that is not known" in refusal(tmp_path, rewritten(model_bytes, other_kind))
+    assert "an unknown kind of features" in refusal(tmp_path, rewritten(model_bytes, other_kind))
 
 
 @pytest.mark.parametrize("names", ["label_names", "feature_names"])

@@ -96,7 +96,7 @@ def test_single_column_of_zeros_and_ones_is_one_label():
         ([1.5, 2.5], "Unknown label type"),
         ([1.0, np.nan], "NaN or infinity in row 1"),
         (None, "requires y"),
-        (pd.DataFrame([[1, 0]], columns=["a", "a"]), "'a' stands twice"),
+        (pd.DataFrame([[1, 0]], columns=["a", "a"]), "'a' appears twice"),
     ],
 )
 def test_errors_name_the_place(y, message):

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpml import PMLMA, CandidateLikelihood
+from skpml import views as weights_module
 from skpml._validation import is_views
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
@@ -17,7 +18,6 @@ from skpml.metrics import average_precision
 from skpml.model_selection import select_parameters
 from skpml.reference import CandidateRidge
 from skpml.views import ViewScaler, _Judge, learn_view_weights, spreads
-from skpml.views import _weights as weights_module
 
 # One setting: nothing but the weights of the views is left to choose, and a fit takes no time.
 LIKELIHOOD = CandidateLikelihood(

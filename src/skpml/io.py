@@ -1,9 +1,10 @@
 """Model files that can be opened without running anybody's code.
 
-A model is stored by skops, which writes types and arrays instead of instructions, next to a short description in plain
-JSON. Opening a file looks at the names of all types in it first; one that is not on the list below, and the file is
-refused before any of it is built. A digest of all parts finds damage and careless edits. It is no signature: whoever
-forges a file on purpose can forge the digest too, and still gets nothing run.
+skops writes types and arrays instead of instructions, next to a short description in plain JSON. Types of this library
+have stable names in the file ("pml-ma", "RBFAnchors") instead of import paths, so that modules may move. Opening a file
+first looks at the names of all types in it: if one is not in a fixed table, the file is refused before any of it is
+built. A digest of all parts finds damage and careless edits. It is not a signature: whoever forges a file on purpose can
+forge the digest too, and still gets nothing run.
 """
 
 from __future__ import annotations
@@ -14,48 +15,59 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
+import scipy.sparse
 import sklearn
-from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skpml
 from skpml._writing import replacing
-from skpml.registry import get_method, list_methods
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
 FeatureKind = Literal["columns", "text", "embeddings"]
 
-MODEL_TYPES = (
-    *sorted(
-        {
-            f"{cls.__module__}.{cls.__qualname__}"
-            for cls in (get_method(name).estimator_class for name in list_methods())
-        }
-    ),
-    "skpml.reference._oracle.Oracle",
-)
-# Beyond these, skops trusts scikit-learn's own estimators, numpy's arrays, scalars and generators, scipy's sparse
-# matrices and Python's containers.
-TRUSTED_TYPES = (
-    *MODEL_TYPES,
-    "skpml.features.LinearMap",
-    "skpml.features.RBFAnchors",
-    "skpml.features.RangeScaler",
-    "skpml.views.ViewScaler",
-    # In parameters: a graph, and a set of parts to leave out.
-    "scipy.sparse._csr.csr_array",
-    "builtins.frozenset",
-)
-# How skops may rebuild a part. Left out are bound methods, partial and operator functions, and constructors called
-# with arguments from the file (but for a frozenset): no model needs them, and early skops checked them badly.
+# Names of models in files and where they live today. The names never change; the paths may. The table is fixed: a
+# method of another package cannot get into it, and its files are refused.
+MODELS = {
+    "pml-ma": "skpml.modal_alignment:PMLMA",
+    "candidate-likelihood": "skpml.candidate_likelihood:CandidateLikelihood",
+    "deep-candidate-likelihood": "skpml.deep:DeepCandidateLikelihood",
+    "pml-plr": "skpml.baselines:PMLPLR",
+    "fbd-pml": "skpml.baselines:FBDPML",
+    "pml-nd": "skpml.baselines:PMLND",
+    "p-lenfn": "skpml.baselines:PLENFN",
+    "pamb": "skpml.baselines:PAMB",
+    "pml-ni": "skpml.baselines:PMLNI",
+    "particle": "skpml.baselines:PARTICLE",
+    "pml-lrs": "skpml.baselines:PMLLRS",
+    "pml-fp": "skpml.baselines:PMLFP",
+    "pml-lc": "skpml.baselines:PMLLC",
+    "ridge": "skpml.reference:CandidateRidge",
+    "ml-knn": "skpml.reference:MLKNN",
+    "lift": "skpml.reference:LIFT",
+    "chain": "skpml.reference:CandidateChain",
+    "oracle": "skpml.reference:Oracle",
+}
+PARTS = {
+    "LinearMap": "skpml.features:LinearMap",
+    "RBFAnchors": "skpml.features:RBFAnchors",
+    "RangeScaler": "skpml.features:RangeScaler",
+    "ViewScaler": "skpml.views:ViewScaler",
+}
+# Beyond these and our own types, skops trusts scikit-learn's estimators, numpy's arrays, scalars and generators, scipy's
+# sparse matrices and Python's containers.
+_OTHER_TYPES = ("scipy.sparse._csr.csr_array", "builtins.frozenset")
+# How skops may rebuild a part. Bound methods, partial and operator functions, and constructors called with arguments
+# from the file (except a frozenset) are left out: no model needs them, and early skops checked them badly.
 _LOADERS = frozenset(
     f"{kind}Node"
     for kind in (
@@ -64,14 +76,29 @@ _LOADERS = frozenset(
     )
 )  # fmt: skip
 _OLDEST_PROTOCOL = 2
-_FORMAT = 1
+# Format 1 had import paths in place of names.
+_FORMAT = 2
+_NAMESPACE = "skpml"
 _INFO_NAME = "skpml.json"
 _SCHEMA_NAME = "schema.json"
 _PIPELINE = "sklearn.pipeline.Pipeline"
 
 
 class ModelFileError(ValueError):
-    """A file is no model of scikit-pml, is damaged or not trusted, or a model cannot be put into one."""
+    """Raised if a file is not a model of scikit-pml, is damaged or not trusted, or a model cannot be saved.
+
+    Attributes
+    ----------
+    problem : str
+        What is wrong, without the name of the file.
+    path : Path or None
+        The file; None for a model that cannot be saved.
+    """
+
+    def __init__(self, message: str, *, problem: str = "", path: Path | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem or message
+        self.path = path
 
 
 class _RefusedError(Exception):
@@ -85,11 +112,11 @@ class ModelInfo:
     Attributes
     ----------
     model : str
-        Class of the model.
+        Name of the method, as in :func:`skpml.list_methods`; that of the last step for a Pipeline.
     label_names : tuple of str
         Names of the labels, in the order of the columns of its scores.
     feature_names : tuple of str or None
-        Names of the features it was fitted on, where they are known.
+        Names of the features it was fitted on, if they are known.
     feature_kind : {"columns", "text", "embeddings"}
         What new rows are read from: columns of numbers, a column of texts, or a matrix in a file of its own.
     versions : dict of str to str
@@ -121,9 +148,9 @@ def save_model(
     path : path-like
         File to write; ``.skpml`` is the usual suffix.
     label_names : sequence of str, optional
-        Names of the labels for people; by default those of ``classes_``.
+        Names of the labels; by default those of ``classes_``.
     feature_names : sequence of str, optional
-        Names of the features; by default ``feature_names_in_``, where the model has them.
+        Names of the features; by default ``feature_names_in_``, if the model has them.
     feature_kind : {"columns", "text", "embeddings"}, default="columns"
         What new rows are read from: columns of numbers; a column of texts, whose name is the only feature name of a
         Pipeline that takes texts; or a matrix in a file of its own, whose columns have no names.
@@ -143,15 +170,16 @@ def save_model(
         check_is_fitted(model)
         info = _describe(model, label_names, feature_names, feature_kind)
         with replacing(target, overwrite=overwrite) as (temporary,):
-            data = _packed(model, info)
+            data = _pack(model, info)
             _audit(data)
             temporary.write_bytes(data)
     except _RefusedError as refusal:
-        raise ModelFileError(f"the model cannot be saved: {refusal}") from refusal.__cause__
+        message = f"the model cannot be saved: {refusal}"
+        raise ModelFileError(message, problem=str(refusal)) from refusal.__cause__
 
 
 def load_model(path: str | Path) -> Any:
-    """Open a model file. Nothing in it is run, and only types on a fixed list are built.
+    """Open a model file; nothing in it is run, and only types of a fixed table are built.
 
     Parameters
     ----------
@@ -166,28 +194,27 @@ def load_model(path: str | Path) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is no model of scikit-pml, is damaged, or holds types that are not trusted.
+        If the file is not a model of scikit-pml, is damaged, holds types that are not trusted, or has another format.
     FileNotFoundError
         If there is no such file.
     """
 
     def build(data: bytes) -> Any:
         info = _audit(data)
-        model = require_skops().loads(data, trusted=list(TRUSTED_TYPES))
+        translated, trusted = _translate(data)
+        model = require_skops().loads(translated, trusted=trusted)
         _check_can_be_saved(model)
         check_is_fitted(model)
-        for value in model.get_params().values():
-            if isinstance(
-                value, csr_array
-            ):  # indices that point outside would crash whoever multiplies by it
-                value.check_format(full_check=True)
+        for matrix in _sparse_matrices(model):
+            # Indices that point outside would crash any product with it.
+            matrix.check_format(full_check=True)
         if len(model.classes_) != len(info.label_names):
             raise _RefusedError(
                 f"it names {len(info.label_names)} labels and holds {len(model.classes_)}: it was changed"
             )
         return model
 
-    return _opened(Path(path), build)
+    return _open(Path(path), build)
 
 
 def read_model_info(path: str | Path) -> ModelInfo:
@@ -198,16 +225,21 @@ def read_model_info(path: str | Path) -> ModelInfo:
     path : path-like
         A file of `save_model`.
 
+    Returns
+    -------
+    ModelInfo
+        Name of the method, labels, features and versions.
+
     Raises
     ------
     ModelFileError
         As `load_model`.
     """
-    return _opened(Path(path), _audit)
+    return _open(Path(path), _audit)
 
 
 def require_skops() -> ModuleType:
-    """Import skops, or say how to install it."""
+    """Import skops; the error says how to install it."""
     try:
         import skops.io
     except ImportError as error:
@@ -220,17 +252,34 @@ def _type_name(instance: Any) -> str:
     return f"{type(instance).__module__}.{type(instance).__qualname__}"
 
 
+def _find_class(path: str) -> tuple[str, str]:
+    """Return module and name of the class at an import path, as skops writes them."""
+    module, name = path.split(":")
+    found = getattr(import_module(module), name)
+    return found.__module__, found.__qualname__
+
+
+def _model_name(model: Any) -> str | None:
+    """Return the name in the table of a model, or of the last step of a Pipeline."""
+    cls = type(model.steps[-1][1] if isinstance(model, Pipeline) else model)
+    key = (cls.__module__, cls.__qualname__)
+    known = (name for name, path in MODELS.items() if path.endswith(f":{cls.__qualname__}"))
+    return next((name for name in known if _find_class(MODELS[name]) == key), None)
+
+
 def _check_can_be_saved(model: Any) -> None:
-    """Refuse what is no model of ours, and parameters that are functions, by name."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if _type_name(last) not in MODEL_TYPES:
-        raise _RefusedError(f"it is a {_type_name(last)}, not a model of scikit-pml")
+    """Raise for what is not a model of scikit-pml, and for parameters that are functions."""
+    if _model_name(model) is None:
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        raise _RefusedError(
+            f"it is a {_type_name(last)}, not a model of scikit-pml; use pickle for classes of other packages"
+        )
     for name, value in model.get_params().items():
         if callable(value) and not isinstance(value, np.ufunc):
-            # Without its network a model is none; without a callback it is the same.
+            # A model cannot do without its network, but it can without a callback.
             needed = name.split("__")[-1] == "network"
             way_out = "pickle can" if needed else f"set_params({name}=None) removes it"
-            raise _RefusedError(f"its {name} is a function, which no model file can hold; {way_out}")
+            raise _RefusedError(f"its {name} is a function, which a model file cannot hold; {way_out}")
 
 
 def _describe(
@@ -255,7 +304,7 @@ def _describe(
     if feature_kind == "text" and (features is None or len(features) != 1):
         raise ValueError('feature_kind="text" needs feature_names with one name, that of the column of texts')
     return ModelInfo(
-        model=type(model).__name__,
+        model=str(_model_name(model)),
         label_names=tuple(labels),
         feature_names=None if features is None else tuple(str(name) for name in features),
         versions={
@@ -268,14 +317,21 @@ def _describe(
     )
 
 
-def _packed(model: Any, info: ModelInfo) -> bytes:
+def _pack(model: Any, info: ModelInfo) -> bytes:
     try:
-        buffer = io.BytesIO(require_skops().dumps(model))
+        data = require_skops().dumps(model)
     except ImportError:
         raise
     except Exception as error:
-        # skops raises many kinds for what it cannot write: a generator, an open file, an exotic dtype.
-        raise _RefusedError(f"it holds something that no model file can ({error})") from error
+        # skops raises many types for what it cannot write: a generator, an open file, an exotic dtype.
+        raise _RefusedError(f"it holds something that a model file cannot hold ({error})") from error
+
+    def to_names(schema: Any) -> None:
+        present = {part.get("__class__") for part in _parts(schema)}
+        used = {name: path for name, path in {**MODELS, **PARTS}.items() if path.split(":")[1] in present}
+        _rename(schema, {_find_class(path): (_NAMESPACE, name) for name, path in used.items()})
+
+    buffer = io.BytesIO(_with_schema(data, to_names))
     described = {"format": _FORMAT, **asdict(info)}
     with ZipFile(buffer, "a", compression=ZIP_STORED) as archive:
         described["digest"] = _digest(archive, described)
@@ -283,38 +339,79 @@ def _packed(model: Any, info: ModelInfo) -> bytes:
     return buffer.getvalue()
 
 
+def _with_schema(data: bytes, change: Callable[[Any], None]) -> bytes:
+    """Return the archive with a changed schema."""
+    buffer = io.BytesIO()
+    with ZipFile(io.BytesIO(data)) as source, ZipFile(buffer, "w", compression=ZIP_STORED) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == _SCHEMA_NAME:
+                schema = json.loads(content)
+                change(schema)
+                content = json.dumps(schema).encode()
+            target.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _rename(schema: Any, names: dict[tuple[str, str], tuple[str, str]]) -> None:
+    """Replace (module, class) of every part of a schema, in place, as the table says."""
+    for part in _parts(schema):
+        key = (part.get("__module__"), part.get("__class__"))
+        if key in names:
+            part["__module__"], part["__class__"] = names[key]
+
+
+def _translate(data: bytes) -> tuple[bytes, list[str]]:
+    """Return an audited archive with import paths in place of names, and the types to trust."""
+    used: set[str] = set()
+    with ZipFile(io.BytesIO(data)) as archive:
+        for part in _parts(json.loads(archive.read(_SCHEMA_NAME))):
+            if part.get("__module__") == _NAMESPACE:
+                used.add(str(part.get("__class__")))
+    classes = {name: _find_class(path) for name, path in {**MODELS, **PARTS}.items() if name in used}
+    paths = {(_NAMESPACE, name): found for name, found in classes.items()}
+    trusted = [*(f"{module}.{name}" for module, name in classes.values()), *_OTHER_TYPES]
+    return _with_schema(data, lambda schema: _rename(schema, paths)), trusted
+
+
 def _digest(archive: ZipFile, described: dict[str, Any]) -> str:
-    """SHA-256 of the description, its digest left out, and of every other part with its name."""
-    told = {name: value for name, value in described.items() if name != "digest"}
-    total = sha256(json.dumps(told, sort_keys=True).encode())
+    """Return the SHA-256 of the description without its digest, and of every other part with its name."""
+    covered = {name: value for name, value in described.items() if name != "digest"}
+    total = sha256(json.dumps(covered, sort_keys=True).encode())
     for name in sorted(set(archive.namelist()) - {_INFO_NAME}):
         total.update(sha256(name.encode()).digest() + sha256(archive.read(name)).digest())
     return total.hexdigest()
 
 
 def _audit(data: bytes) -> ModelInfo:
-    """Look at everything that can be looked at before anything is built."""
+    """Check everything that can be checked before anything is built."""
     with ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         if _SCHEMA_NAME not in names or _INFO_NAME not in names:
             raise _RefusedError("it is an archive, but not a model of scikit-pml")
         sizes = [entry.file_size for entry in archive.infolist()]
         packed = any(entry.compress_type != ZIP_STORED for entry in archive.infolist())
-        # A few kilobytes can be packed to unfold into more than any memory; our files are not packed at all.
+        # A few kilobytes can unpack into more than any memory; our files are not compressed.
         if packed or sum(sizes) > len(data):
             raise _RefusedError("its parts are compressed, which scikit-pml never does")
         schema = json.loads(archive.read(_SCHEMA_NAME))
         described = json.loads(archive.read(_INFO_NAME))
         intact = described.get("digest") == _digest(archive, described)
-    if described["format"] > _FORMAT:
-        raise _RefusedError("it was written by a newer scikit-pml; install that version to open it")
+    _check_format(described)
     root = f"{schema['__module__']}.{schema['__class__']}"
-    if root not in (*MODEL_TYPES, _PIPELINE):
+    if root not in (*(f"{_NAMESPACE}.{name}" for name in MODELS), _PIPELINE):
         raise _RefusedError(f"it is a {root}, not a model of scikit-pml")
     if schema["protocol"] < _OLDEST_PROTOCOL:
         raise _RefusedError("it claims an old layout that scikit-pml never wrote: it was changed")
-    untrusted = set(require_skops().get_untrusted_types(data=data)) - set(TRUSTED_TYPES)
-    untrusted |= {name for name, loader in _parts(schema) if loader not in _LOADERS} - {"builtins.frozenset"}
+    trusted = {*(f"{_NAMESPACE}.{name}" for name in (*MODELS, *PARTS)), *_OTHER_TYPES}
+    untrusted = set(require_skops().get_untrusted_types(data=data)) - trusted
+    for part in _parts(schema):
+        name = f"{part.get('__module__')}.{part.get('__class__')}"
+        if part["__loader__"] not in _LOADERS and name != "builtins.frozenset":
+            untrusted.add(name)
+        # Our own types by import path were never written in this format.
+        if name.startswith(f"{_NAMESPACE}.") and name not in trusted:
+            untrusted.add(name)
     if untrusted:
         raise _RefusedError(f"it holds types that are not trusted: {', '.join(sorted(untrusted))}")
     if not intact:
@@ -322,12 +419,26 @@ def _audit(data: bytes) -> ModelInfo:
     return _as_info(described)
 
 
+def _check_format(described: dict[str, Any]) -> None:
+    found, writer = described["format"], described.get("versions", {}).get("scikit-pml", "unknown")
+    if found == _FORMAT:
+        return
+    advice = (
+        f"install scikit-pml {writer} or newer to open it"
+        if found > _FORMAT
+        else f"fit the model again, or open it with scikit-pml {writer}"
+    )
+    raise _RefusedError(
+        f"it has format {found}, written by scikit-pml {writer}; scikit-pml {skpml.__version__} reads format {_FORMAT}: "
+        f"{advice}"
+    )
+
+
 def _as_info(described: dict[str, Any]) -> ModelInfo:
     features = described["feature_names"]
-    # Older files do not tell the kind.
-    kind = described.get("feature_kind", "columns")
+    kind = described["feature_kind"]
     if kind not in get_args(FeatureKind) or (kind == "text" and len(features or ()) != 1):
-        raise _RefusedError(f"it was fitted on a kind of features that is not known here ({kind!r})")
+        raise _RefusedError(f"it was fitted on an unknown kind of features ({kind!r})")
     return ModelInfo(
         model=str(described["model"]),
         label_names=tuple(str(name) for name in described["label_names"]),
@@ -337,31 +448,45 @@ def _as_info(described: dict[str, Any]) -> ModelInfo:
     )
 
 
-def _parts(schema: Any) -> Iterator[tuple[str, str]]:
-    """Type and loader of every part of a schema, wherever it stands."""
+def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield every part of a schema, at any depth."""
     if isinstance(schema, dict):
         if isinstance(schema.get("__loader__"), str):
-            yield f"{schema.get('__module__')}.{schema.get('__class__')}", schema["__loader__"]
+            yield schema
         schema = list(schema.values())
     if isinstance(schema, list):
         for item in schema:
             yield from _parts(item)
 
 
-def _opened(path: Path, read: Callable[[bytes], Any]) -> Any:
-    """What `read` makes of the file; whatever goes wrong in it becomes one sentence."""
+def _sparse_matrices(item: Any) -> Iterator[Any]:
+    """Yield the sparse matrices among the parameters and attributes of a model and its parts."""
+    if scipy.sparse.issparse(item):
+        yield item
+    elif isinstance(item, BaseEstimator):
+        yield from _sparse_matrices(list(vars(item).values()))
+    elif isinstance(item, dict):
+        yield from _sparse_matrices(list(item.values()))
+    elif isinstance(item, list | tuple):
+        for inner in item:
+            yield from _sparse_matrices(inner)
+
+
+def _open(path: Path, read: Callable[[bytes], Any]) -> Any:
+    """Return ``read(content of the file)``; every error becomes a ModelFileError of one sentence."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     data = path.read_bytes()
     try:
         return read(data)
     except _RefusedError as refusal:
-        raise ModelFileError(f"{path} is refused: {refusal}") from refusal.__cause__
+        problem, cause = f"is refused: {refusal}", refusal.__cause__
     except ImportError:
         raise
     except BadZipFile as error:
-        raise ModelFileError(f"{path} is not a model file of scikit-pml, or it was cut short") from error
+        problem, cause = "is not a model file of scikit-pml, or it was cut short", error
     except Exception as error:
         # Damaged bytes make numpy, json and skops raise nearly anything.
         reason = f"{type(error).__name__}: {error}".replace("\n", " ")
-        raise ModelFileError(f"{path} is damaged or was changed; copy it again ({reason})") from error
+        problem, cause = f"is damaged or was changed; copy it again ({reason})", error
+    raise ModelFileError(f"{path} {problem}", problem=problem, path=path) from cause
