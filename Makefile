@@ -36,7 +36,7 @@ docs: $(VENV)/.installed-dev
 # The linter of the pages' JavaScript; needs Node.js.
 lint-js:
 	@command -v npx > /dev/null || { echo "make lint-js needs Node.js: install it, then run again." >&2; exit 1; }
-	npx --yes @biomejs/biome@2.3.2 ci src
+	npx --yes @biomejs/biome@2.6.6 ci src
 
 # The tests with the lowest versions that pyproject.toml declares, in an environment of their own.
 lowest: VENV := .venv-lowest

@@ -68,13 +68,13 @@ def test_the_overview_says_what_the_payload_says(show: Any) -> None:
     page = show(small_payload())
     assert page.locator("h1").inner_text() == "photos.csv"
     assert page.locator("#sentence").inner_text() == (
-        "About 61 of 410 tags are wrong (52 to 70). 5 doubtful tags are listed here."
+        "About 61 of 410 tags are wrong (52 to 70). This page lists 5 doubtful tags."
     )
     entries = page.locator("#labels button").all_inner_texts()
     # The most wrong first.
     assert [entry.split("\n")[0] for entry in entries] == ["sea", "tree", "lake"]
     assert "about 7.3 of 90 wrong (4 to 10)" in entries[2]
-    assert "where wrong, more often than usual true instead: sea" in entries[2]
+    assert "often correct instead: sea" in entries[2]
     # The bars are to one scale: candidates, wrong and interval as shares of the largest label.
     widths = (
         page.locator("#labels .plot")
@@ -115,9 +115,7 @@ def test_filters_search_and_sort_choose_the_rows(show: Any) -> None:
         ("xyz", []),
     ):
         page.get_by_role("searchbox").fill(words)
-        page.wait_for_function(
-            "count => document.getElementById('shown').textContent === `${count} of 5`", arg=len(places)
-        )
+        assert page.locator("#shown").inner_text() == f"{len(places)} of 5"
         assert listed(page) == [ALL[place] for place in places]
     assert page.get_by_text("No tag matches.").is_visible()
     page.locator("#clear").click()
@@ -130,15 +128,7 @@ def test_filters_search_and_sort_choose_the_rows(show: Any) -> None:
     for name, places in orders.items():
         page.locator("#sort").select_option(name)
         assert listed(page) == [ALL[place] for place in places], name
-    head = page.get_by_role("columnheader", name="Confidence")
-    for direction, name in (("ascending", "doubted"), ("descending", "believed")):
-        head.get_by_text("Confidence").click()
-        assert listed(page) == [ALL[place] for place in orders[name]]
-        assert head.get_attribute("aria-sort") == direction
-    page.locator("#grid [data-sort=usefulness]").click()
-    assert listed(page) == ALL
-    assert head.get_attribute("aria-sort") is None
-    # A key pressed right after typing acts on the list of what was typed.
+    page.locator("#sort").select_option("usefulness")
     press(page, "/")
     page.keyboard.type("b9")
     press(page, "Enter", "d")
@@ -175,10 +165,8 @@ def test_everything_is_decided_undone_and_skipped_by_keyboard(show: Any) -> None
     press(page, "/")
     page.keyboard.type("duk")
     assert page.get_by_role("searchbox").input_value() == "duk"
-    page.wait_for_function("() => document.getElementById('shown').textContent === '0 of 5'")
     assert progress(page) == "1 of 5 decided 0 kept 1 dropped"
     press(page, "Control+a", "Delete", "Escape")
-    page.wait_for_function("() => document.getElementById('shown').textContent === '5'")
     assert page.evaluate("document.activeElement.id") == "grid"
     press(page, "?")
     assert page.locator("#help").is_visible()
@@ -234,9 +222,9 @@ def test_buttons_and_other_tags_of_the_item(show: Any) -> None:
     page.locator("#detail-tags button").click()
     assert current(page) == ALL[2]
     press(page, "k", "ArrowUp", "ArrowUp")
-    # A row without a text shows none, and a tag that is not listed is not in doubt.
+    # A row without a text shows none.
     assert not page.locator("#detail-text").is_visible()
-    assert page.locator("#detail-tags li").all_inner_texts() == ["sea\nnot in doubt", "tree\n0.07, undecided"]
+    assert page.locator("#detail-tags li").all_inner_texts() == ["sea\nnot doubtful", "tree\n0.07, undecided"]
     page.locator("#rows [role=row]", has_text="a1.jpg").first.click()
     assert current(page) == ALL[3]
     page.get_by_role("button", name="Skip").click()
@@ -268,14 +256,9 @@ def test_decisions_are_found_again_and_belong_to_their_cells_only(show: Any, tmp
     assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
     assert page.locator("#rows .kept, #rows .dropped").count() == 2
     file = tmp_path / "review.html"
-    for other in (
-        {"key": "photos-2"},
-        {"items": [dict(item, row=item["row"] + 1) for item in small_payload()["items"]]},
-    ):
-        file.write_text(_fill_template({**small_payload(), **other}), encoding="utf-8")
-        reload(page)
-        # Another run, or the same key over other rows: the letters are not taken for theirs.
-        assert progress(page).startswith("0 of 5")
+    file.write_text(_fill_template({**small_payload(), "key": "photos-2"}), encoding="utf-8")
+    reload(page)
+    assert progress(page).startswith("0 of 5")
     file.write_text(_fill_template(small_payload()), encoding="utf-8")
     reload(page)
     assert progress(page) == "2 of 5 decided 1 kept 1 dropped"
@@ -367,10 +350,11 @@ def test_the_export_is_exact_and_comes_back(show: Any) -> None:
         [awkward[4], "5", awkward[0], "keep", "0.0625"],
     ]
     assert f"\n{awkward[4]},5," in text
-    choose_command(page, "Forget my decisions")
-    page.get_by_role("button", name="Forget them").click()
+    choose_command(page, "Delete my decisions")
     assert progress(page) == "0 of 5 decided 0 kept 0 dropped"
-    assert imported(page, text) == "other.csv: 4 decisions read, 4 of them new here."
+    reload(page)
+    assert progress(page).startswith("0 of 5")
+    assert imported(page, text) == "other.csv: 4 decisions read, 4 of them new."
     assert progress(page) == "4 of 5 decided 2 kept 2 dropped"
     assert exported(page) == text
     # As a spreadsheet may write it again: another order of columns and lines, another end of lines, a mark in front.
@@ -390,8 +374,8 @@ def test_the_export_tells_of_suggested_drops_that_would_stay(show: Any) -> None:
     press(page, "k")
     exported(page)
     assert page.locator("#notices p").inner_text() == (
-        "1 decision exported. 1 tag with the suggestion drop and no decision will stay: accept the suggestions (More) "
-        "and export again to drop them too."
+        "1 decision exported. 1 tag with the suggestion drop and no decision will stay: to drop them too, accept the "
+        "suggestions (More) and export again."
     )
     page.locator("#notices").evaluate("element => element.replaceChildren()")
     press(page, "d")
@@ -406,7 +390,7 @@ def test_an_import_adds_changes_and_refuses(show: Any) -> None:
         HEADER + "b9.jpg,3,tree,drop,0.07\na1.jpg,5,sea,keep,\nb9.jpg,3,lake,drop,\nwrong.jpg,5,lake,drop,\n"
     )
     assert imported(page, file) == (
-        "other.csv: 2 decisions read, 2 of them new here. 2 lines left out: not listed on this page."
+        "other.csv: 2 decisions read, 2 of them new. 2 lines skipped: not listed on this page."
     )
     assert progress(page) == "3 of 5 decided 2 kept 1 dropped"
     press(page, "u")
@@ -417,8 +401,8 @@ def test_an_import_adds_changes_and_refuses(show: Any) -> None:
         HEADER
         + "b9.jpg,3,tree,drop,0.07\n\nb9.jpg,3,tree,maybe,\n": "line 4: the decision is “maybe”; it must be keep or drop",
         HEADER + "b9.jpg,3,tree,undecided,\n": "line 2: the decision is “undecided”",
-        HEADER + "b9.jpg,3,tree\n": "line 2: 3 fields where the header has 5",
-        HEADER + 'b9.jpg,3,"tree,drop,\n': "line 2: a quotation mark is opened and never closed",
+        HEADER + "b9.jpg,3,tree\n": "line 2: 3 fields, but the header has 5",
+        HEADER + 'b9.jpg,3,"tree,drop,\n': "line 2: a quotation mark is missing",
     }
     for text, message in refusals.items():
         said = imported(page, text, "<b>bad</b>.csv")
@@ -429,65 +413,66 @@ def test_an_import_adds_changes_and_refuses(show: Any) -> None:
 def test_suggestions_are_accepted_at_once_without_touching_decisions_and_undone(show: Any) -> None:
     page = show(small_payload())
     press(page, "ArrowDown", "k")
-    choose_command(page, "Accept the suggestions")
-    assert page.locator("#confirm-question").inner_text() == "Accept 2 suggestions?"
-    press(page, "Escape")
+    choose_command(page, "Accept suggestions")
+    assert page.locator("#notices p").inner_text().startswith("Accepted 2 suggestions: 1 kept, 1 dropped.")
     assert page.evaluate("document.activeElement.textContent") == "More"
-    assert progress(page) == "1 of 5 decided 1 kept 0 dropped"
-    choose_command(page, "Accept the suggestions")
-    page.get_by_role("button", name="Accept", exact=True).click()
     assert (
         exported(page)
         == HEADER + "b9.jpg,3,tree,keep,0.07\nb10.jpg,17,lake,keep,0.93\na1.jpg,5,sea,drop,0.0625\n"
     )
     press(page, "Control+z")
     assert progress(page) == "1 of 5 decided 1 kept 0 dropped"
-    press(page, "u", "u")
-    choose_command(page, "Forget my decisions")
-    press(page, "Enter")
-    # Cancel has the focus: a key pressed too much forgets nothing.
-    assert not page.locator("#confirm").is_visible()
+    choose_command(page, "Delete my decisions")
+    assert progress(page).startswith("0 of 5")
+    press(page, "u")
+    assert progress(page) == "1 of 5 decided 1 kept 0 dropped"
 
 
-def test_fifty_thousand_cells_are_listed_without_freezing(show: Any) -> None:
-    payload = large_payload(50_000)
+def measure(page: Any, script: str) -> float:
+    """Milliseconds that a script takes, including layout."""
+    return page.evaluate(
+        f"""() => {{
+          const start = performance.now();
+          {script};
+          document.body.offsetHeight;
+          return performance.now() - start;
+        }}"""
+    )
+
+
+def choose(name: str, value: str) -> str:
+    return (
+        f"const field = document.getElementById('{name}'); field.value = '{value}'; "
+        "field.dispatchEvent(new Event('change'))"
+    )
+
+
+@pytest.mark.parametrize("n_cells", [5000, 50_000])
+def test_large_pages_are_fast_and_list_a_bounded_number_of_rows(show: Any, n_cells: int) -> None:
+    payload = large_payload(n_cells)
     page = show(payload)
-    first_seen = page.evaluate("performance.now()")
-    assert first_seen < 8000
-    assert page.locator("#grid").get_attribute("aria-rowcount") == "50001"
+    # Ample limits: the machine may be busy with other tests.
+    assert page.evaluate("performance.now()") < 8000
+    cells = payload["cells"]
     page.locator("#grid").focus()
     press(page, "End")
-    cells = payload["cells"]
-    last = (NAMES[cells["label"][-1]], payload["items"][cells["item"][-1]]["id"])
-    assert current(page) == last
-    assert page.locator("#rows [aria-selected=true]").get_attribute("aria-rowindex") == "50001"
-    assert page.locator("#rows [role=row]").count() < 60
-    page.locator("#rows").evaluate("rows => { rows.scrollTop = rows.scrollHeight / 2; }")
-    page.wait_for_function(
-        "() => Array.from(document.querySelectorAll('#rows [role=row]'))"
-        ".some(row => Math.abs(row.getAttribute('aria-rowindex') - 25000) < 30)"
-    )
-    assert page.locator("#rows [role=row]").count() < 60
-    # The current row stays known while it is out of sight, also in a window of another size, and so does the focus.
-    assert current(page) == last
-    page.set_viewport_size({"width": 1300, "height": 700})
-    page.wait_for_timeout(50)
-    assert current(page) == last
-    assert page.evaluate("document.activeElement.id") == "grid"
-    slow = page.evaluate(
-        """() => {
-          const timed = (action) => { const start = performance.now(); action(); return performance.now() - start; };
-          const choose = (id, value) => {
-            const element = document.getElementById(id);
-            element.value = value;
-            element.dispatchEvent(new Event("change"));
-          };
-          return [...["id", "label", "doubted"].map((name) => timed(() => choose("sort", name))),
-            timed(() => choose("filter-state", "undecided")), timed(() => document.getElementById("keep").click())];
-        }"""
-    )
-    assert max(slow) < 1500
-    assert page.locator("#shown").inner_text() == "49,999 of 50,000"
+    assert current(page) == (NAMES[cells["label"][1999]], payload["items"][cells["item"][1999]]["id"])
+    assert page.locator("#grid").get_attribute("aria-rowcount") == "2001"
+    assert page.locator("#rows [role=row]").count() == 2000
+    assert page.locator("#cap").is_visible()
+    for script in (
+        *(choose("sort", name) for name in ("id", "label", "doubted")),
+        choose("state", "undecided"),
+    ):
+        assert measure(page, script) < 1500
+    press(page, "Home")
+    assert measure(page, "document.getElementById('keep').click()") < 500
+    # A decided tag leaves the list, and another one enters at its end.
+    assert page.locator("#shown").inner_text() == f"{n_cells - 1:,} of {n_cells:,}"
+    assert page.locator("#rows [role=row]").count() == 2000
+    # Commands are about all tags, listed or not.
+    choose_command(page, "Accept suggestions")
+    assert page.locator("#shown").inner_text() == f"{cells['action'].count('ask'):,} of {n_cells:,}"
 
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1100, 1400])
@@ -557,10 +542,10 @@ def test_on_a_phone_held_across_list_and_verdict_are_in_sight(show: Any) -> None
     for place in (
         "#keep",
         "#drop",
-        "#skip",
+        "[data-command=skip]",
         "#undo",
         "#rows [aria-selected=true]",
-        "#export",
+        "[data-command=exportDecisions]",
         "#detail-label",
     ):
         box = page.locator(place).bounding_box()
@@ -615,8 +600,7 @@ def test_markup_in_the_data_is_shown_as_text_and_never_run(show: Any) -> None:
     page = show(payload)
     press(page, "k", "d", "j", "?", "Escape")
     page.locator("#rows [role=row]").nth(2).click()
-    choose_command(page, "Accept the suggestions")
-    page.get_by_role("button", name="Accept", exact=True).click()
+    choose_command(page, "Accept suggestions")
     page.wait_for_timeout(50)
     assert page.evaluate("window.attacked") is None
     assert page.locator("img").count() == 0
@@ -664,6 +648,6 @@ def test_a_page_without_cells_says_so(show: Any) -> None:
     payload.update(items=[], cells={name: [] for name in payload["cells"]})
     page = show(payload)
     press(page, "k", "d", "u", "j", "Space", "End")
-    assert page.get_by_text("There is no doubtful tag to check.").is_visible()
-    assert page.get_by_text("No tag is chosen.").is_visible()
+    assert page.get_by_text("No tag is doubtful.").is_visible()
+    assert page.get_by_text("No tag is selected.").is_visible()
     assert progress(page) == "0 of 0 decided 0 kept 0 dropped"

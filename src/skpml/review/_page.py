@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from skpml.tables import Table
 
 # The modules of the page's script, each after those that it imports.
-_SCRIPTS = tuple(f"review/{name}.js" for name in (
-    "data", "csv", "storage", "decisions", "exchange", "listing", "dialogs", "overview", "detail", "grid", "moving",
-    "commands", "showing", "keyboard", "main",
-))  # fmt: skip
+_SCRIPTS = ("review/data.js", "review/decisions.js", "review/list.js", "review/page.js")
 
 # A page with so many doubtful tags still opens, filters and sorts without a noticeable pause.
 MAX_DOUBTS = 50_000
@@ -163,16 +161,29 @@ def _build_payload(table: Table, audit: Audit, settings: Mapping[str, str]) -> d
 
 
 def _fill_template(payload: Mapping[str, Any]) -> str:
-    return (
-        page_environment("skpml.review")
-        .get_template("review.html.j2")
-        .render(
-            # A file name may hold bytes that are not text.
-            title=payload["title"].encode("utf-8", "replace").decode(),
-            data=script_safe_json(payload),
-            **inline_files("skpml.review", style="review.css", scripts=_SCRIPTS),
-        )
+    labels, cells = payload["labels"], payload["cells"]
+    doubts = Counter(cells["label"])
+    environment = page_environment("skpml.review")
+    environment.filters["estimate"] = _format_estimate
+    page = environment.get_template("review.html.j2").render(
+        title=payload["title"],
+        settings=payload["settings"],
+        overview=payload["overview"],
+        labels=[{"place": place, "doubts": doubts[place], **label} for place, label in enumerate(labels)],
+        scale=100 / max(1, *(max(label["candidates"], label["high"]) for label in labels)),
+        n_cells=len(cells["item"]),
+        data=script_safe_json(
+            {name: payload[name] for name in ("title", "key", "items", "cells")}
+            | {"labels": [label["name"] for label in labels]}
+        ),
+        **inline_files("skpml.review", style="review.css", scripts=_SCRIPTS),
     )
+    # A file name may hold bytes that are not text.
+    return page.encode("utf-8", "replace").decode()
+
+
+def _format_estimate(count: float) -> str:
+    return f"{count:,.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")
 
 
 def _round_counts(counts: Any) -> dict[str, float]:

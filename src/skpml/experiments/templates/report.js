@@ -1,9 +1,8 @@
-"use strict";
 (() => {
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
 
   // Sorting: the better side first, then the other, then the order of the suite. What has no value stays at the end.
-  const valueOf = (row, column) => {
+  const sortValue = (row, column) => {
     const cell = row.cells[column];
     if (!("value" in cell.dataset)) return cell.tagName === "TH" ? cell.textContent.trim() : null;
     return cell.dataset.value === "" ? null : Number(cell.dataset.value);
@@ -21,12 +20,12 @@
       head.querySelector("button").addEventListener("click", () => {
         const now = head.getAttribute("aria-sort");
         const next = now === first ? second : now === second ? "none" : first;
-        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        for (const other of heads) other.removeAttribute("aria-sort");
         let rows = original.slice();
         if (next !== "none") {
           head.setAttribute("aria-sort", next);
           const sign = next === "ascending" ? 1 : -1;
-          const keyed = rows.map((row) => [valueOf(row, column), row]);
+          const keyed = rows.map((row) => [sortValue(row, column), row]);
           keyed.sort(([a], [b]) => (a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b)));
           rows = keyed.map(([, row]) => row);
         }
@@ -48,7 +47,8 @@
       element.classList.toggle("hidden-method", off.method.has(element.dataset.method));
     for (const element of all("[data-configuration]"))
       element.classList.toggle("hidden-data", off.data.has(element.dataset.configuration));
-    let shown = 0, rows = 0;
+    let shown = 0,
+      rows = 0;
     for (const row of all("table.sortable tbody tr")) {
       row.classList.toggle("hidden-text", needle !== "" && !row.cells[0].textContent.toLowerCase().includes(needle));
       rows += 1;
@@ -73,7 +73,11 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    for (const menu of menus) if (menu.open) { menu.open = false; menu.querySelector("summary").focus(); }
+    for (const menu of menus)
+      if (menu.open) {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      }
   });
   document.querySelector(".tools").hidden = false;
   // A browser that reloads a page may keep what was typed.

@@ -1,40 +1,35 @@
-// The data of the page. Nothing in here is ever parsed as HTML: elements get text nodes only.
-const payload = JSON.parse(document.getElementById("payload").textContent);
-const { labels, items, cells } = payload;
-const nCells = cells.item.length;
+// The data of the page, and helpers to show them. Text becomes text nodes only and is never parsed as HTML.
 
-const UNDECIDED = 0, KEEP = 1, DROP = 2;
-const DECISIONS = ["undecided", "keep", "drop"];
-const DECIDED_WORDS = ["undecided", "kept", "dropped"];
-const ACTION_WORDS = { keep: "keep", drop: "drop", ask: "ask" };
+export const byId = (id) => document.getElementById(id);
 
-const itemOf = (cell) => items[cells.item[cell]];
-const labelName = (cell) => labels[cells.label[cell]].name;
+// A cell is one doubtful tag of one item; `cells` holds a list per column, the most useful cell first.
+export const { title, key, labels, items, cells } = JSON.parse(byId("payload").textContent);
+export const cellCount = cells.item.length;
+export const itemOf = (cell) => items[cells.item[cell]];
+export const labelOf = (cell) => labels[cells.label[cell]];
 
-// From row and label to the cell; a row's number has no blank, so the first blank ends it.
-const cellAt = new Map();
-for (let cell = 0; cell < nCells; cell += 1) cellAt.set(`${itemOf(cell).row} ${labelName(cell)}`, cell);
-const findCell = (row, label) => cellAt.get(`${row} ${label}`);
+// A row number has no blank, so the first blank ends it.
+const cellByKey = new Map(cells.item.map((_, cell) => [`${itemOf(cell).row} ${labelOf(cell)}`, cell]));
+export const findCell = (row, label) => cellByKey.get(`${row} ${label}`);
 
-const byId = (id) => document.getElementById(id);
+// What is decided about a cell.
+export const [UNDECIDED, KEPT, DROPPED] = [0, 1, 2];
+export const STATES = ["undecided", "kept", "dropped"];
 
-function make(tag, properties = {}, ...children) {
+// Creates an element; children are elements or text.
+export function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name === "class") element.className = value;
-    else if (name === "onclick") element.addEventListener("click", value);
-    else element.setAttribute(name, value);
-  }
-  element.append(...children.filter((child) => child !== null));
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
   return element;
 }
 
-// As people read: img_9 before img_10.
-const readingOrder = new Intl.Collator("en", { numeric: true });
-const wholeNumbers = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
-const count = (number) => wholeNumbers.format(number);
-const estimate = (number) => (number < 10 ? tenths : wholeNumbers).format(number);
-const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
-// A confidence that is not quite 0 or 1 is not shown as if it were.
-const probability = (value) => (value > 0 && value < 0.005 ? "<0.01" : value < 1 && value > 0.995 ? ">0.99" : value.toFixed(2));
+const integers = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+export const formatCount = (number) => integers.format(number);
+export const plural = (number, noun) => `${formatCount(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+// A confidence that is not exactly 0 or 1 is not shown as 0.00 or 1.00.
+export function formatConfidence(value) {
+  if (value > 0 && value < 0.005) return "<0.01";
+  return value < 1 && value > 0.995 ? ">0.99" : value.toFixed(2);
+}

@@ -1,70 +1,159 @@
-// The decisions, one mark for each cell, and the steps that led to them.
-const decisions = {
-  marks: storage.load() || new Uint8Array(nCells),
-  counts: [0, 0, 0],
-  // Each step is a list of [cell, mark before].
+// The decisions: undo, storage in the browser, and exchange as a CSV file.
+
+import { cellCount, cells, findCell, itemOf, key, labelOf, make, plural, title, UNDECIDED } from "./data.js";
+
+// Chromium may give a page that asks early an empty storage which keeps nothing; once it has granted a lock, the storage
+// is reliable. A browser without locks, or one that needs more than three seconds, is trusted.
+await Promise.race([
+  new Promise((resolve) => setTimeout(resolve, 3000)),
+  Promise.resolve(navigator.locks?.request("skpml-review", { mode: "shared" }, () => {})).catch(() => {}),
+]);
+
+// localStorage, or nothing if the browser refuses it.
+export const storage = {
+  refused: false,
+  get: (name) => attempt(() => localStorage.getItem(name)),
+  set: (name, value) => attempt(() => localStorage.setItem(name, value)),
+};
+
+function attempt(action) {
+  try {
+    return action();
+  } catch {
+    storage.refused = true;
+    return null;
+  }
+}
+
+// One letter per cell. The key is a digest of file and cells, so the letters are never taken for those of other cells.
+const STORAGE_KEY = `skpml-review:${key}`;
+const LETTERS = ".kd";
+
+function decode(text) {
+  if (text?.length !== cellCount) return new Uint8Array(cellCount);
+  return Uint8Array.from(text, (letter) => Math.max(0, LETTERS.indexOf(letter)));
+}
+
+export const decisions = {
+  states: decode(storage.get(STORAGE_KEY)),
+  // Each step is a list of [cell, state before].
   steps: [],
   unsaved: false,
-  listeners: [],
+  // Called after every change.
+  onchange: () => {},
 
-  recount() {
-    this.counts = [0, 0, 0];
-    for (const mark of this.marks) this.counts[mark] += 1;
+  // Numbers of undecided, kept and dropped cells.
+  get counts() {
+    const counts = [0, 0, 0];
+    for (const state of this.states) counts[state] += 1;
+    return counts;
   },
 
   get decided() {
-    return this.counts[KEEP] + this.counts[DROP];
+    return cellCount - this.counts[UNDECIDED];
   },
 
-  // Sets many marks in one step; returns how many of them were changed.
-  set(changes) {
-    const step = [];
-    for (const [cell, mark] of changes) {
-      if (this.marks[cell] === mark) continue;
-      step.push([cell, this.marks[cell]]);
-      this.marks[cell] = mark;
-    }
-    if (step.length > 0) {
-      this.steps.push(step);
-      this.changed();
-    }
+  // Applies a list of [cell, state] as one step and returns how many cells changed.
+  apply(changes) {
+    const step = this.write(changes);
+    if (step.length > 0) this.steps.push(step);
+    this.save();
     return step.length;
   },
 
-  // Takes the last step back; returns the cells that it touched.
+  // Reverts the last step and returns the cells that it changed.
   undo() {
-    const step = this.steps.pop();
-    if (!step) return [];
-    // Backwards: a step may have touched a cell twice.
-    for (const [cell, before] of step.slice().reverse()) this.marks[cell] = before;
-    this.changed();
+    const step = this.steps.pop() ?? [];
+    // Backwards, because a step may change a cell twice.
+    this.write(step.toReversed());
+    this.save();
     return step.map(([cell]) => cell);
   },
 
-  forget() {
-    this.marks = new Uint8Array(nCells);
-    this.steps = [];
-    this.changed();
-    this.unsaved = false;
-    storage.forget();
+  write(changes) {
+    const step = [];
+    for (const [cell, state] of changes) {
+      if (this.states[cell] !== state) step.push([cell, this.states[cell]]);
+      this.states[cell] = state;
+    }
+    return step;
   },
 
-  // Another window with this page has decided something.
-  adopt(marks) {
-    this.marks = marks;
-    this.steps = [];
-    this.tell();
-  },
-
-  changed() {
+  save() {
     this.unsaved = true;
-    storage.save(this.marks);
-    this.tell();
-  },
-
-  tell() {
-    this.recount();
-    for (const listener of this.listeners) listener();
+    storage.set(STORAGE_KEY, Array.from(this.states, (state) => LETTERS[state]).join(""));
+    this.onchange();
   },
 };
-decisions.recount();
+// Some browsers allow reading but not writing; this finds out.
+decisions.save();
+
+// The same page in another window has changed something.
+window.addEventListener("storage", (event) => {
+  if (event.key !== STORAGE_KEY) return;
+  decisions.states = decode(event.newValue);
+  decisions.steps = [];
+  decisions.onchange();
+});
+window.addEventListener("beforeunload", (event) => {
+  if (storage.refused && decisions.unsaved && decisions.decided > 0) event.preventDefault();
+});
+
+const COLUMNS = ["id", "row", "label", "decision", "confidence"];
+const WORDS = ["", "keep", "drop"];
+
+// Fields are written unchanged, even one that a spreadsheet would take for a formula.
+function formatLine(fields) {
+  const quote = (text) => (/[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return `${fields.map((field) => quote(String(field))).join(",")}\n`;
+}
+
+// Saves all decisions as a file for `skpml clean apply`.
+export function downloadDecisions() {
+  const lines = [formatLine(COLUMNS)];
+  decisions.states.forEach((state, cell) => {
+    const { id, row } = itemOf(cell);
+    if (state !== UNDECIDED) lines.push(formatLine([id, row, labelOf(cell), WORDS[state], cells.confidence[cell]]));
+  });
+  const stem = title.replace(/\.[A-Za-z0-9]{1,8}$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "review";
+  const address = URL.createObjectURL(new Blob(lines, { type: "text/csv;charset=utf-8" }));
+  make("a", { href: address, download: `${stem}_decisions.csv` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  decisions.unsaved = false;
+}
+
+// Splits a CSV text into records, each with the line on which it begins; blank lines are skipped.
+function parseCsv(text) {
+  const records = [];
+  const field = /("(?:[^"]|"")*"|[^",\r\n][^,\r\n]*|)(,|\r\n|\n|\r|$)/y;
+  let [fields, line, begin] = [[], 1, 1];
+  while (field.lastIndex < text.length || fields.length > 0) {
+    const [all, raw, end] = field.exec(text) ?? [];
+    if (all === undefined) throw new Error(`line ${begin}: a quotation mark is missing or in the wrong place`);
+    fields.push(raw.startsWith('"') ? raw.slice(1, -1).replaceAll('""', '"') : raw);
+    line += all.match(/\r\n|\n|\r/g)?.length ?? 0;
+    if (end === ",") continue;
+    if (fields.length > 1 || raw !== "") records.push({ line: begin, fields });
+    [fields, begin] = [[], line];
+  }
+  return records;
+}
+
+// Returns the changes that a file asks for and the number of lines about other cells, or throws an error with the line.
+export function parseDecisions(text) {
+  const [{ fields: header } = { fields: [] }, ...records] = parseCsv(text);
+  const missing = COLUMNS.slice(0, 4).filter((name) => !header.includes(name));
+  if (missing.length > 0)
+    throw new Error(`line 1: the header lacks ${missing.join(", ")}; it must be ${COLUMNS.join(",")}`);
+  const [id, row, label, decision] = COLUMNS.map((name) => header.indexOf(name));
+  const changes = [];
+  for (const { line, fields } of records) {
+    if (fields.length !== header.length)
+      throw new Error(`line ${line}: ${plural(fields.length, "field")}, but the header has ${header.length}`);
+    const state = WORDS.indexOf(fields[decision], 1);
+    if (state < 0) throw new Error(`line ${line}: the decision is “${fields[decision]}”; it must be keep or drop`);
+    const cell = findCell(fields[row], fields[label]);
+    if (cell !== undefined && itemOf(cell).id === fields[id]) changes.push([cell, state]);
+  }
+  return { changes, skipped: records.length - changes.length };
+}

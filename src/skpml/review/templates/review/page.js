@@ -1,0 +1,320 @@
+// The page: details of a cell, filters, commands, and the keys that call them.
+
+import { byId, cellCount, cells, DROPPED, findCell, formatConfidence, formatCount } from "./data.js";
+import { itemOf, KEPT, labelOf, labels, make, plural, STATES, UNDECIDED } from "./data.js";
+import { decisions, downloadDecisions, parseDecisions, storage } from "./decisions.js";
+import { list, MAX_ROWS } from "./list.js";
+
+// ---- Messages ----
+
+// For screen readers.
+function announce(text) {
+  byId("status").textContent = text;
+}
+
+// A message that stays until it is closed.
+function notify(text, kind = "plain") {
+  const close = make("button", { type: "button", "data-command": "closeNotice" }, "Close");
+  byId("notices").replaceChildren(make("div", { class: `notice ${kind}` }, make("p", {}, text), close));
+}
+
+const describeProgress = () => `${formatCount(decisions.decided)} of ${formatCount(cellCount)} decided`;
+
+function showProgress() {
+  const [, kept, dropped] = decisions.counts;
+  byId("progress-words").textContent = describeProgress();
+  byId("progress-kept").textContent = `${formatCount(kept)} kept`;
+  byId("progress-dropped").textContent = `${formatCount(dropped)} dropped`;
+  byId("bar-kept").style.width = `${(100 * kept) / Math.max(1, cellCount)}%`;
+  byId("bar-dropped").style.width = `${(100 * dropped) / Math.max(1, cellCount)}%`;
+  byId("undo").setAttribute("aria-disabled", String(decisions.steps.length === 0));
+  byId("storage-note").hidden = !storage.refused;
+}
+
+// ---- Details of the current cell ----
+
+function showDetail() {
+  const cell = list.current;
+  byId("detail-empty").hidden = cell >= 0;
+  byId("detail-body").hidden = byId("verdict-buttons").hidden = cell < 0;
+  if (cell < 0) return;
+  const item = itemOf(cell);
+  const state = decisions.states[cell];
+  byId("detail-label").textContent = labelOf(cell);
+  byId("detail-id").textContent = item.id;
+  byId("detail-row").textContent = `row ${item.row}`;
+  byId("detail-text").textContent = item.text ?? "";
+  byId("detail-text").hidden = item.text === null;
+  byId("detail-confidence").textContent = formatConfidence(cells.confidence[cell]);
+  byId("detail-meter").style.width = `${100 * cells.confidence[cell]}%`;
+  byId("detail-action").textContent = cells.action[cell];
+  byId("detail-action").className = `action ${cells.action[cell]}`;
+  byId("detail-reason").textContent = cells.reason[cell];
+  byId("detail-state").textContent = STATES[state];
+  byId("detail-state").className = `state ${STATES[state]}`;
+  byId("keep").setAttribute("aria-pressed", String(state === KEPT));
+  byId("drop").setAttribute("aria-pressed", String(state === DROPPED));
+  byId("detail-tags").replaceChildren(...item.tags.map((label) => makeTag(item, labels[label])));
+  showImage(item);
+}
+
+function makeTag(item, label) {
+  const cell = findCell(item.row, label);
+  const state = STATES[decisions.states[cell]] ?? "not doubtful";
+  const words = state === "undecided" ? `${formatConfidence(cells.confidence[cell])}, undecided` : state;
+  const parts = [make("bdi", {}, label), make("small", {}, words)];
+  if (cell === undefined) return make("li", { class: "tag" }, make("span", {}, ...parts));
+  if (cell === list.current)
+    return make("li", { class: `tag ${state}`, "aria-current": "true" }, make("span", {}, ...parts));
+  return make("li", { class: `tag ${state}` }, make("button", { type: "button", "data-cell": cell }, ...parts));
+}
+
+let shownImage = null;
+function showImage({ id, image }) {
+  const box = byId("detail-image");
+  box.hidden = image === null;
+  if (image === shownImage) return;
+  shownImage = image;
+  const path = make("code", { dir: "auto" }, image ?? "");
+  box.replaceChildren(path);
+  // Only a path relative to the page is requested: anything else would be a request to a stranger.
+  if (image === null || !image.isWellFormed() || /^[A-Za-z][A-Za-z0-9+.-]*:|^[\\/]/.test(image)) return;
+  const picture = make("img", { alt: `Image of ${id}`, decoding: "async" });
+  picture.addEventListener("error", () => {
+    if (picture.isConnected) box.replaceChildren(path, make("small", {}, "There is no such image next to the page."));
+  });
+  box.replaceChildren(picture);
+  picture.src = image.split(/[\\/]/).map(encodeURIComponent).join("/");
+}
+
+// ---- List and filters ----
+
+function goTo(cell) {
+  list.choose(cell);
+  showDetail();
+}
+
+// Reads all filters and lists again; the current cell stays if it is still listed.
+function relist() {
+  for (const name of ["action", "state", "search", "sort"]) list.filters[name] = byId(name).value;
+  list.filters.label = Number(byId("label").value);
+  list.refresh();
+  showMatches();
+  for (const button of document.querySelectorAll("#labels button"))
+    button.setAttribute("aria-pressed", String(Number(button.dataset.label) === list.filters.label));
+  list.scroller.scrollTo(0, 0);
+  goTo(list.shown.includes(list.current) ? list.current : (list.shown[0] ?? -1));
+}
+
+function showMatches() {
+  const { matches, filtered } = list;
+  byId("no-match").hidden = matches > 0;
+  byId("no-match-words").textContent = cellCount === 0 ? "No tag is doubtful." : "No tag matches.";
+  byId("clear").hidden = byId("clear-filters").hidden = !filtered;
+  byId("shown").textContent = filtered
+    ? `${formatCount(matches)} of ${formatCount(cellCount)}`
+    : formatCount(cellCount);
+  byId("cap").hidden = matches <= MAX_ROWS;
+  byId("cap").textContent = `The list ends after ${formatCount(MAX_ROWS)} tags. Use the filters to see the others.`;
+  document.body.classList.toggle("filtered", filtered);
+}
+
+// ---- Commands ----
+
+function move(step) {
+  if (list.shown.length > 0) goTo(list.neighbor(step));
+}
+
+function decide(state) {
+  const cell = list.current;
+  if (cell < 0) return;
+  // After the last row, that row stays, or the one before it follows if a filter hides it now.
+  const place = list.shown.indexOf(cell);
+  const targets = [list.shown[place + 1], cell, list.shown[place - 1]];
+  decisions.apply([[cell, state]]);
+  announce(`${STATES[state]}: ${labelOf(cell)}, ${itemOf(cell).id}. ${describeProgress()}`);
+  goTo(targets.find((target) => list.shown.includes(target)) ?? cell);
+}
+
+// All undecided cells with a suggestion.
+function findOpen(action) {
+  const isOpen = (cell) => cells.action[cell] === action && decisions.states[cell] === UNDECIDED;
+  return Array.from(cells.item.keys()).filter(isOpen);
+}
+
+const isOpen = (panel) => document.body.classList.contains(`${panel}-open`);
+function setOpen(panel, open) {
+  document.body.classList.toggle(`${panel}-open`, open);
+  byId(`${panel}-toggle`)?.setAttribute("aria-expanded", String(open));
+}
+
+const menu = document.querySelector("details.menu");
+const search = byId("search");
+
+// A button calls the command in its attribute data-command; `letterKeys` and `listKeys` call them by key.
+const commands = {
+  keep: () => decide(KEPT),
+  drop: () => decide(DROPPED),
+  next: () => move(1),
+  previous: () => move(-1),
+  nextPage: () => move(list.pageSize),
+  previousPage: () => move(-list.pageSize),
+  first: () => move(-cellCount),
+  last: () => move(cellCount),
+
+  // Goes to the next undecided cell; after the last row, continues at the first.
+  skip() {
+    const place = list.shown.indexOf(list.current);
+    const others = [...list.shown.subarray(place + 1), ...list.shown.subarray(0, Math.max(0, place))];
+    const next = others.find((cell) => decisions.states[cell] === UNDECIDED);
+    if (next === undefined) announce("No other tag of the list is undecided.");
+    else goTo(next);
+  },
+
+  undo() {
+    const changed = decisions.undo();
+    if (changed.length === 0) return announce("There is nothing to undo.");
+    if (changed.length > 1) return notify(`Undone: ${plural(changed.length, "decision")}.`);
+    announce(`Undone: ${labelOf(changed[0])}, ${itemOf(changed[0]).id}.`);
+    goTo(changed[0]);
+  },
+
+  acceptSuggestions() {
+    const [kept, dropped] = [findOpen("keep"), findOpen("drop")];
+    if (kept.length + dropped.length === 0)
+      return notify("There is no suggestion to accept: all undecided tags are marked ask.");
+    decisions.apply([...kept.map((cell) => [cell, KEPT]), ...dropped.map((cell) => [cell, DROPPED])]);
+    notify(
+      `Accepted ${plural(kept.length + dropped.length, "suggestion")}: ${formatCount(kept.length)} kept, ` +
+        `${formatCount(dropped.length)} dropped. Undo reverts all of them.`,
+    );
+  },
+
+  deleteDecisions() {
+    const deleted = decisions.apply(Array.from(cells.item.keys(), (cell) => [cell, UNDECIDED]));
+    notify(`${plural(deleted, "decision")} deleted. Undo restores them until you close the page.`);
+  },
+
+  exportDecisions() {
+    if (decisions.decided === 0) return notify("There is no decision to export yet.");
+    downloadDecisions();
+    const exported = `${plural(decisions.decided, "decision")} exported.`;
+    const open = findOpen("drop").length;
+    if (open === 0) return announce(exported);
+    // Otherwise a person who decides only tags marked ask would get the others back without notice.
+    notify(
+      `${exported} ${plural(open, "tag")} with the suggestion drop and no decision will stay: ` +
+        "to drop them too, accept the suggestions (More) and export again.",
+    );
+  },
+
+  importDecisions: () => byId("import-file").click(),
+  showHelp: () => byId("help").showModal(),
+  closeNotice: () => byId("notices").replaceChildren(),
+
+  search: () => search.select(),
+  clearFilters() {
+    for (const field of document.querySelectorAll("#filters select")) field.selectedIndex = 0;
+    search.value = "";
+    relist();
+    list.grid.focus();
+  },
+
+  toggleOverview: () => setOpen("overview", !isOpen("overview")),
+  toggleFilters: () => setOpen("filters", !isOpen("filters")),
+  closeSheet() {
+    setOpen("sheet", false);
+    list.grid.focus();
+  },
+};
+
+async function importFile(event) {
+  const [file] = event.target.files;
+  try {
+    const { changes, skipped } = parseDecisions(await file.text());
+    const changed = decisions.apply(changes);
+    const rest = skipped > 0 ? ` ${plural(skipped, "line")} skipped: not listed on this page.` : "";
+    notify(`${file.name}: ${plural(changes.length, "decision")} read, ${formatCount(changed)} of them new.${rest}`);
+  } catch (error) {
+    notify(`${file.name} was not read: ${error.message}.`, "bad");
+  }
+  // The same file can be chosen again.
+  event.target.value = "";
+}
+
+// ---- Keys and clicks ----
+
+const letterKeys = { k: "keep", d: "drop", u: "undo", j: "next", "/": "search", "?": "showHelp" };
+// These work in the list; elsewhere they press buttons and scroll.
+const listKeys = {
+  ...{ ArrowDown: "next", ArrowUp: "previous", PageDown: "nextPage", PageUp: "previousPage" },
+  ...{ Home: "first", End: "last", " ": "skip", Enter: "skip" },
+};
+
+// Escape closes what is open, the topmost first.
+function stepBack(target) {
+  if (menu.open) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  } else if (target === search) list.grid.focus();
+  else if (isOpen("overview")) setOpen("overview", false);
+  else if (isOpen("sheet")) commands.closeSheet();
+}
+
+function findKeyCommand({ target, key, ctrlKey, metaKey, altKey, shiftKey, repeat }) {
+  if (document.querySelector("dialog[open]")) return undefined;
+  if (key === "Escape") return () => stepBack(target);
+  if (target === search && (key === "Enter" || key === "ArrowDown")) return () => list.grid.focus();
+  if (target.matches("input, select")) return undefined;
+  const letter = key.toLowerCase();
+  if ((ctrlKey || metaKey) && !altKey && !shiftKey && letter === "z") return commands.undo;
+  if (ctrlKey || metaKey || altKey) return undefined;
+  if (target === document.body || list.grid.contains(target)) if (listKeys[key]) return commands[listKeys[key]];
+  // A key held down must not decide on rows that nobody has read.
+  const ignored = !byId("one-key").checked || (repeat && "kd".includes(letter));
+  return ignored ? undefined : commands[letterKeys[letter]];
+}
+
+document.addEventListener("keydown", (event) => {
+  const command = findKeyCommand(event);
+  if (!command) return;
+  event.preventDefault();
+  command();
+});
+
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("button, [role=row]");
+  const { command, label, cell } = button?.dataset ?? {};
+  // First, so that a dialog gives the focus back to the menu and not to a hidden entry.
+  if (menu.open && menu.contains(button)) stepBack(target);
+  else if (!menu.contains(target)) menu.open = false;
+  if (command) commands[command]();
+  if (label) {
+    byId("label").value = Number(label) === list.filters.label ? "-1" : label;
+    relist();
+    setOpen("overview", false);
+  }
+  if (cell) {
+    list.grid.focus({ preventScroll: true });
+    // First, because on a phone the sheet covers a part of the list.
+    setOpen("sheet", true);
+    goTo(Number(cell));
+  }
+});
+for (const field of document.querySelectorAll("#filters select")) field.addEventListener("change", relist);
+search.addEventListener("input", relist);
+byId("import-file").addEventListener("change", importFile);
+byId("one-key").checked = storage.get("skpml-review-one-key") !== "off";
+byId("one-key").addEventListener("change", ({ target }) =>
+  storage.set("skpml-review-one-key", target.checked ? "on" : "off"),
+);
+decisions.onchange = () => {
+  showProgress();
+  list.redraw();
+  showMatches();
+  showDetail();
+};
+
+showProgress();
+relist();
+document.body.removeAttribute("aria-busy");
