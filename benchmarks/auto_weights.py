@@ -6,7 +6,7 @@
 
 The paper's protocol (noise once per configuration, ten shuffled folds, test rows scored against true labels), on the
 first folds. Label-free ridge is ``CandidateLikelihood(family="ridge")``; floor and ceiling are ridge regression on the
-candidates and on the true labels, with the weight that is best in hindsight. ``PMLMA(weights="auto")`` takes the point
+candidates and on the true labels, with the weight that is best in hindsight. ``PMLMA(tune=True)`` takes the point
 that ranks the candidates of rows left out best; other rules choose among the points of the same search, and each choice
 is fitted and scored too. The cost is processor seconds of the fit over those of a default fit, the median of three around
 it. Finished folds are kept in results/auto_weights.csv and not done again; results/auto_weights.md is written after each.
@@ -45,7 +45,7 @@ FOLDS = {
     "scene-3": 5,
     "arts-5": 1,
 }
-DEFAULTS = {"lam": 1.0, "alpha": 0.01, "beta": 0.01, "gamma": 1.0}
+DEFAULTS = {"low_rank_weight": 1.0, "alignment_weight": 0.01, "prototype_weight": 0.01, "ridge_weight": 1.0}
 
 
 def steps_from_defaults(point: dict) -> float:
@@ -56,13 +56,21 @@ def steps_from_defaults(point: dict) -> float:
 # Other ways to choose among the points that fall short of the best by at most one standard error: the smallest key wins.
 WITHIN_ONE_ERROR = {
     "nearest the defaults": steps_from_defaults,
-    "fewest parts": lambda point: (point["beta"], point["alpha"], point["lam"], -point["gamma"]),
+    "fewest parts": lambda point: (
+        point["prototype_weight"],
+        point["alignment_weight"],
+        point["low_rank_weight"],
+        -point["ridge_weight"],
+    ),
 }
 # The best among fewer points: what the later rounds of the search bring.
 AMONG = {
-    "without the last round": lambda point: all(is_decade(point[name]) for name in ("alpha", "gamma")),
+    "without the last round": lambda point: all(
+        is_decade(point[name]) for name in ("alignment_weight", "ridge_weight")
+    ),
     "γ alone": lambda point: (
-        is_decade(point["gamma"]) and (point["lam"], point["alpha"], point["beta"]) == (1, 0.01, 0)
+        is_decade(point["ridge_weight"])
+        and (point["low_rank_weight"], point["alignment_weight"], point["prototype_weight"]) == (1, 0.01, 0)
     ),
 }
 
@@ -120,7 +128,7 @@ def one_fold(name: str, fold: int) -> dict[str, float]:
         return average_precision(truth, model.decision_function(data.X[test])), seconds
 
     plain = [scored(PMLMA(random_state=fold, **QUIET)) for _ in range(2)]
-    chosen = PMLMA(weights="auto", random_state=fold, **QUIET)
+    chosen = PMLMA(tune=True, random_state=fold, **QUIET)
     precision, seconds = scored(chosen)
     plain.append(scored(PMLMA(random_state=fold, **QUIET)))
     tried = chosen.selection_["tried"]
@@ -179,7 +187,7 @@ def tables(rows: list[dict]) -> None:
         if (result.method, result.metric) == ("pml-ma", "average_precision")
     }
     lines = table(
-        ("configuration", "folds", "PML-MA, defaults", 'PML-MA, `weights="auto"`', "label-free ridge",
+        ("configuration", "folds", "PML-MA, defaults", "PML-MA, `tune=True`", "label-free ridge",
          "published PML-MA", "ridge on candidates, in hindsight", "ridge on truth, in hindsight", "cost in default fits"),
         [
             (name, str(len(folds[name])), *(f"{m[key]:.3f}" for key in ("defaults", "auto", "ridge")),

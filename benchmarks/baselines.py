@@ -58,7 +58,8 @@ def named_parameters(name: str, configuration: str) -> dict[str, float] | None:
         return PLR.get(dataset)
     if name == "pml-ma":
         found = WEIGHTS.get(configuration) or WEIGHTS.get(dataset)
-        return dict(zip(("lam", "alpha", "beta", "gamma"), found, strict=True)) if found else None
+        names = ("low_rank_weight", "alignment_weight", "prototype_weight", "ridge_weight")
+        return dict(zip(names, found, strict=True)) if found else None
     return None
 
 

@@ -20,7 +20,7 @@ from skpml import get_method
 OUTPUT = Path(__file__).parents[1] / "results" / "gaps.md"
 # Method, data, and what is changed against the defaults.
 SETTINGS = [
-    ("pml-ma", "birds-3", [dict(gamma=0.1)]),
+    ("pml-ma", "birds-3", [dict(ridge_weight=0.1)]),
     (
         "pml-nd",
         "scene-3",

@@ -68,9 +68,11 @@ HAMMING = dict.fromkeys(("scene-5", "emotions-4", "emotions-5", "yeast-9", "recr
 
 def learners(configuration: str, fold: int) -> dict[str, tuple[object, str]]:
     """Name → (learner, which labels it is trained on)."""
-    lam, alpha, beta, gamma = WEIGHTS.get(configuration) or WEIGHTS[configuration.split("-")[0]]
-    shared = dict(gamma=gamma, random_state=fold, on_empty="ignore")
-    weights = dict(lam=lam, alpha=alpha, beta=beta, **shared)
+    published_weights = WEIGHTS.get(configuration) or WEIGHTS[configuration.split("-")[0]]
+    shared = dict(random_state=fold, on_empty="ignore")
+    names = ("low_rank_weight", "alignment_weight", "prototype_weight", "ridge_weight")
+    weights = dict(zip(names, published_weights, strict=True)) | shared
+    ridge = dict(gamma=published_weights[-1], **shared)
     return {
         "pml-ma": (PMLMA(**weights), "candidates"),
         "pml-ma, learnt basis": (PMLMA(basis="orthogonal", **weights), "candidates"),
@@ -78,9 +80,9 @@ def learners(configuration: str, fold: int) -> dict[str, tuple[object, str]]:
             PMLMA(random_state=fold, on_empty="ignore"),
             "candidates",
         ),
-        "ridge on candidates": (CandidateRidge(**shared), "candidates"),
-        "ridge, own weight": (CandidateRidge(**(shared | {"gamma": 1.0})), "candidates"),
-        "ridge on truth": (CandidateRidge(**shared), "truth"),
+        "ridge on candidates": (CandidateRidge(**ridge), "candidates"),
+        "ridge, own weight": (CandidateRidge(gamma=1.0, **shared), "candidates"),
+        "ridge on truth": (CandidateRidge(**ridge), "truth"),
     }
 
 

@@ -38,7 +38,12 @@ FOLDS = {
     "arts-5": 1,
 }
 POINTS = [
-    {"lam": 1.0, "alpha": alpha, "beta": 0.0, "gamma": 10.0 ** (half / 2)}
+    {
+        "low_rank_weight": 1.0,
+        "alignment_weight": alpha,
+        "prototype_weight": 0.0,
+        "ridge_weight": 10.0 ** (half / 2),
+    }
     for alpha in (0.01, 0.3)
     for half in range(-4, 5)
 ]

@@ -30,7 +30,9 @@ from skpml.metrics import average_precision
 from skpml.noise import top_up
 
 HERE = Path(__file__).parent
-WEIGHTS = dict(lam=10, alpha=1e-4, beta=1e-4, gamma=10)  # as published for arts
+WEIGHTS = dict(
+    low_rank_weight=10, alignment_weight=1e-4, prototype_weight=1e-4, ridge_weight=10
+)  # as published for arts
 
 
 def best_time(function, repeats: int) -> float:

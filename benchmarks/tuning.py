@@ -26,6 +26,7 @@ from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.graph import neighbor_similarity
 from skpml.modal_alignment._grid import solve_grid
+from skpml.modal_alignment._solver import WEIGHTS
 from skpml.noise import top_up
 
 OUTPUT = Path(__file__).parents[1] / "results" / "tuning.md"
@@ -73,11 +74,9 @@ def measure(X: np.ndarray, candidates: np.ndarray, values: list[float]) -> dict:
     clock = Clock()
     scaled = prepared.scaler_.transform(X)
     similarity, mapped = neighbor_similarity(scaled), prepared.feature_map_.transform(scaled)
-    points = solve_grid(
-        mapped, candidates.astype(float), similarity, lam=values, alpha=values, beta=values, gamma=values
-    )
+    points = solve_grid(mapped, candidates.astype(float), similarity, **dict.fromkeys(WEIGHTS, values))
     iterations = []
-    for alpha, group in groupby(points, key=lambda point: point.weights.alpha):
+    for alpha, group in groupby(points, key=lambda point: point.weights.alignment_weight):
         iterations += [point.n_iter for point in group]
         grid_seconds = grid_seconds + clock.read()
         fits.append(fit()[1])

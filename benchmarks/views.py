@@ -165,8 +165,8 @@ def precision_by_row(Y, scores):
 
 
 def graphs(rows: Rows) -> dict[str, float]:
-    """PMLMA on halves of equal weight with a graph that matters (alpha=1): of both, or the mean of one each."""
-    chosen = {"alpha": 1.0, "view_weights": [1, 1], "random_state": rows.fold, **QUIET}
+    """PMLMA on halves of equal weight with alignment_weight=1: of both, or the mean of one each."""
+    chosen = {"alignment_weight": 1.0, "view_weights": [1, 1], "random_state": rows.fold, **QUIET}
     each = sum(neighbor_similarity(RangeScaler().fit_transform(half[rows.train])) for half in rows.halves) / 2
     return {
         "graph of the product": rows.precision(PMLMA(**chosen), rows.halves),
@@ -228,8 +228,8 @@ def comparison(ways: dict[str, list[dict[str, float]]]) -> str:
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     intro = (
-        "Average precision of two halves of equal weight: ridge (γ by rows left out) and PMLMA with alpha=1. And by how "
-        "many standard errors rows left out tell the features from features with a third of noise."
+        "Average precision of two halves of equal weight: ridge (γ by rows left out) and PMLMA with alignment_weight=1. "
+        "And by how many standard errors rows left out tell the features from features with a third of noise."
     )
     return "\n".join([f"{intro}\n", *lines])
 

@@ -43,12 +43,12 @@ def clean_table(folder):
 def compare_methods(folder):
     """Cross-validate two methods between a floor and a ceiling, and write a report."""
 
-    def tuning(selector):
-        return {"selector": selector, "grid": {"gamma": RIDGE_WEIGHTS}}
+    def tuning(selector, weight="gamma"):
+        return {"selector": selector, "grid": {weight: RIDGE_WEIGHTS}}
 
     methods = [
         {"name": "ridge", "label": "ridge on candidates", "role": "floor", "tuning": tuning("label-free")},
-        {"name": "pml-ma", "label": "PML-MA", "tuning": tuning("label-free")},
+        {"name": "pml-ma", "label": "PML-MA", "tuning": tuning("label-free", "ridge_weight")},
         {"name": "candidate-likelihood", "label": "CandidateLikelihood"},
         {"name": "ridge", "label": "ridge on true labels", "role": "ceiling", "tuning": tuning("oracle")},
     ]

@@ -13,7 +13,7 @@ REGISTERED = [get_method(name)() for name in list_methods(needs=None)]
 OTHERS = [
     PMLMA(basis="orthogonal", prototypes="least-squares", threshold=0.5),
     PMLMA(feature_map="linear"),
-    PMLMA(weights="auto"),
+    PMLMA(tune=True),
     get_method("pml-nd")(damping="identity", credible="share"),
     get_method("p-lenfn")(threshold="auto", exclude="self"),
     Oracle(CandidateRidge()),

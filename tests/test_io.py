@@ -166,7 +166,7 @@ def test_loaded_model_predicts_bit_identically(name: str, dtype: type, tmp_path:
 
 
 def test_confidences_history_and_parameters_survive(tmp_path: Path) -> None:
-    model = PMLMA(lam=3.0, random_state=1).fit(X, Y)
+    model = PMLMA(low_rank_weight=3.0, random_state=1).fit(X, Y)
     save_model(model, tmp_path / "model.skpml")
     loaded = load_model(tmp_path / "model.skpml")
     np.testing.assert_array_equal(loaded.confidences_, model.confidences_)

@@ -23,7 +23,9 @@ def test_is_the_first_step_of_pmlma(partial_problem):
     """PML-MA without neighbours and prototypes starts from this classifier: the floor is the method's own first step."""
     X, candidates, _ = partial_problem
     with pytest.warns(match="did not converge"):
-        first = PMLMA(lam=0, alpha=0, beta=0, gamma=0.5, max_iter=1).fit(X, candidates)
+        first = PMLMA(
+            low_rank_weight=0, alignment_weight=0, prototype_weight=0, ridge_weight=0.5, max_iter=1
+        ).fit(X, candidates)
     assert_allclose(first.coef_, CandidateRidge(gamma=0.5).fit(X, candidates).coef_, atol=1e-10)
 
 

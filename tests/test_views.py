@@ -335,7 +335,7 @@ class TestForms:
             by_name.decision_function({"a": new[0], "b": new[1]}), by_place.decision_function(new)
         )
 
-    @pytest.mark.parametrize("grid", [{"gamma": [0.1, 10.0]}, {"n_neighbors": [3, 7]}])
+    @pytest.mark.parametrize("grid", [{"ridge_weight": [0.1, 10.0]}, {"n_neighbors": [3, 7]}])
     def test_selection_of_parameters(self, grid):
         train, candidates, _, _ = problem()
         several = select_parameters(MODELS[0], grid, train, candidates)

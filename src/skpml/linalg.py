@@ -98,13 +98,12 @@ def singular_value_threshold(Z: Array, tau: float) -> Array:
     """
     if tau == 0:
         return Z
-    if Z.shape[0] < Z.shape[1]:
-        return singular_value_threshold(Z.T, tau).T
-    xp = array_namespace(Z)
-    values, vectors = _singular_values_and_vectors(Z)
+    xp, wide = array_namespace(Z), Z.shape[0] < Z.shape[1]
+    values, vectors = _singular_values_and_vectors(Z.T if wide else Z)
     kept = values > tau
     shrink = xp.where(kept, 1 - tau / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
-    return Z @ ((vectors * shrink[None, :]) @ vectors.T)
+    shrinking = (vectors * shrink[None, :]) @ vectors.T
+    return shrinking @ Z if wide else Z @ shrinking
 
 
 def soft_threshold(Z: Array, tau: float) -> Array:

@@ -22,7 +22,7 @@ SKILL = dict(zip(METHODS, (0.62, 0.55, 0.5, 0.35, 0.3, 0.33, 0.2, -0.3, -0.1), s
 def make_suite(**changed: Any) -> Suite:
     """Nine methods, a floor and a ceiling on twelve configurations."""
     methods: list[dict[str, Any]] = [{"name": name} for name in METHODS]
-    methods[0]["tuning"] = {"selector": "label-free", "grid": {"gamma": [0.1, 1.0, 10.0]}}
+    methods[0]["tuning"] = {"selector": "label-free", "grid": {"ridge_weight": [0.1, 1.0, 10.0]}}
     methods[1]["parameters"] = {"max_iter": 100}
     methods += [
         {"name": "ridge", "label": "ridge on candidates", "role": "floor"},
@@ -82,7 +82,9 @@ def make_record(suite: Suite, label: str, configuration: str, fold: int, **chang
         "run": run,
         "status": "done",
         "metrics": metrics,
-        "chosen": None if entry.tuning is None else {"gamma": float(rng.choice([0.1, 1.0, 1.0, 10.0]))},
+        "chosen": None
+        if entry.tuning is None
+        else {"ridge_weight": float(rng.choice([0.1, 1.0, 1.0, 10.0]))},
         "n_iter": 12,
         "converged": True,
         "history": None,

@@ -36,11 +36,12 @@ def done(run: Run, **places) -> dict:
 
 @pytest.mark.parametrize(("method", "trained_on"), [("pml-ma", "candidates"), ("ridge", "truth")])
 def test_a_run_is_the_fold_done_by_hand(method: str, trained_on: str) -> None:
-    record = done(run_of(method=method, trained_on=trained_on, parameters={"gamma": 3.0}))
+    parameters = {"gamma" if method == "ridge" else "ridge_weight": 3.0}
+    record = done(run_of(method=method, trained_on=trained_on, parameters=parameters))
     data = load_dataset("digits-6", random_state=2)
     train, test = list(KFold(5, shuffle=True, random_state=2).split(data.X))[3]
     labels = data.truth if trained_on == "truth" else data.candidates
-    model = get_method(method)(gamma=3.0, random_state=2 * 5 + 3)
+    model = get_method(method)(**parameters, random_state=2 * 5 + 3)
     X = data.X.astype(float)
     scores = model.fit(X[train], labels[train]).decision_function(X[test])
     assert record["metrics"] == evaluate(data.truth[test], scores, model.predict(X[test]))
@@ -76,7 +77,7 @@ def test_decompositions_are_judged_by_the_candidates_they_doubt(method: str) -> 
 
 
 def test_one_run_after_another_shares_and_gives_the_same() -> None:
-    runs = [run_of(), run_of(method="ridge"), run_of(parameters={"gamma": 7.0})]
+    runs = [run_of(), run_of(method="ridge"), run_of(parameters={"ridge_weight": 7.0})]
     alone = [done(run) for run in runs]
     data = FoldData(runs[0])
     with shared_work() as work:
@@ -137,11 +138,11 @@ def test_tuning_sees_training_rows_and_true_labels_only_where_it_says_so(tuned, 
 
 
 def test_what_goes_wrong_becomes_a_record() -> None:
-    run = run_of(parameters={"lam": -1.0})
+    run = run_of(parameters={"low_rank_weight": -1.0})
     record = execute(run, FoldData(run))
     assert (record["status"], record["metrics"]) == ("failed", None)
     assert record["error"]["type"] == "ValueError"
-    assert "lam" in record["error"]["message"]
+    assert "low_rank_weight" in record["error"]["message"]
     assert record["error"]["traceback"].startswith("Traceback")
     assert record["provenance"]["data_checksum"] is not None
 

@@ -139,7 +139,7 @@ def test_there_is_no_diagram_of_two_methods_or_one_configuration() -> None:
 
 
 def sensitivity_suite() -> Suite:
-    sweep = {"lam": [1e-4, 1e-2, 1.0], "gamma": [0.1, 1.0, 10.0]}
+    sweep = {"low_rank_weight": [1e-4, 1e-2, 1.0], "ridge_weight": [0.1, 1.0, 10.0]}
     methods = [{"name": "pml-ma", "sweep": sweep}]
     return make_suite(kind="sensitivity", methods=methods, configurations=["birds-3", "yeast-7"], folds=2)
 
@@ -153,7 +153,7 @@ def test_sensitivity_has_a_figure_a_parameter_with_one_range_for_all() -> None:
             name,
             fold,
             parameters={parameter: value},
-            metrics={METRIC: 0.5 + (0.1 if parameter == "lam" else 0.01) * place},
+            metrics={METRIC: 0.5 + (0.1 if parameter == "low_rank_weight" else 0.01) * place},
         )
         for parameter, values in suite.methods[0].sweep.items()
         for place, value in enumerate(values)
@@ -161,7 +161,7 @@ def test_sensitivity_has_a_figure_a_parameter_with_one_range_for_all() -> None:
         for fold in range(2)
     ]
     drawings = sensitivity_curves(collect(suite, records), METRIC)
-    assert [drawing.title for drawing in drawings] == ["pml-ma: lam", "pml-ma: gamma"]
+    assert [drawing.title for drawing in drawings] == ["pml-ma: low_rank_weight", "pml-ma: ridge_weight"]
     ticks = []
     for drawing in drawings:
         check_svg(drawing.svg)

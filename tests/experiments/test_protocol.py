@@ -28,11 +28,11 @@ control = "pml-ma"
 
 [[methods]]
 name = "pml-ma"
-parameters = { lam = 1.0, gamma = 10.0 }
-tuning = { selector = "label-free", grid = { gamma = [0.1, 1.0] } }
+parameters = { low_rank_weight = 1.0, ridge_weight = 10.0 }
+tuning = { selector = "label-free", grid = { ridge_weight = [0.1, 1.0] } }
 [methods.by_data]
-digits = { alpha = 0.1 }
-"digits-5" = { alpha = 0.2, lam = 3.0 }
+digits = { alignment_weight = 0.1 }
+"digits-5" = { alignment_weight = 0.2, low_rank_weight = 3.0 }
 
 [[methods]]
 name = "ridge"
@@ -61,8 +61,16 @@ def test_a_suite_says_what_its_file_says(tmp_path: Path) -> None:
     assert first.tuning is not None
     assert (first.tuning.inner_folds, first.tuning.search) == (3, "grid")
     # A configuration's parameters beat the data set's, which beat the method's.
-    assert first.parameters_on("digits-6") == {"lam": 1.0, "gamma": 10.0, "alpha": 0.1}
-    assert first.parameters_on("digits-5") == {"lam": 3.0, "gamma": 10.0, "alpha": 0.2}
+    assert first.parameters_on("digits-6") == {
+        "low_rank_weight": 1.0,
+        "ridge_weight": 10.0,
+        "alignment_weight": 0.1,
+    }
+    assert first.parameters_on("digits-5") == {
+        "low_rank_weight": 3.0,
+        "ridge_weight": 10.0,
+        "alignment_weight": 0.2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,13 +89,23 @@ def test_a_suite_says_what_its_file_says(tmp_path: Path) -> None:
         ('control = "pml-ma"', 'control = "pml"', 10, ["control", "no method has the label 'pml'"]),
         ('name = "pml-ma"', 'name = "pmlma"', 13, ["methods[1].name", "did you mean 'pml-ma'"]),
         ('name = "pml-ma"', "", 12, ["methods[1].name", "missing"]),
-        ("lam = 1.0, gamma", "lambda = 1.0, gamma", 14, ["methods[1].parameters.lambda", "no parameter"]),
+        ("low_rank_weight = 1.0", "lambda = 1.0", 14, ["methods[1].parameters.lambda", "no parameter"]),
         ('selector = "label-free"', 'selector = "free"', 15, ["tuning.selector", "'free'"]),
         ('selector = "label-free"', 'select = "free"', 15, ["tuning.select", "did you mean 'selector'"]),
-        ("gamma = [0.1, 1.0] }", "gamma = [] }", 15, ["tuning.gamma", "empty"]),
-        ("grid = { gamma", "grid = { gama", 15, ["tuning.grid.gama", "did you mean 'gamma'"]),
-        ("digits = { alpha", "digit = { alpha", 17, ["by_data.digit", "not among the configurations"]),
-        ("alpha = 0.2, lam", "alpa = 0.2, lam", 18, ["by_data.digits-5.alpa", "did you mean 'alpha'"]),
+        ("ridge_weight = [0.1, 1.0] }", "ridge_weight = [] }", 15, ["tuning.ridge_weight", "empty"]),
+        (
+            "grid = { ridge_weight",
+            "grid = { ridge_wight",
+            15,
+            ["tuning.grid.ridge_wight", "did you mean 'ridge_weight'"],
+        ),
+        ("digits = { align", "digit = { align", 17, ["by_data.digit", "not among the configurations"]),
+        (
+            "alignment_weight = 0.2",
+            "alignment = 0.2",
+            18,
+            ["by_data.digits-5.alignment", "'alignment_weight'"],
+        ),
         ('label = "ceiling"', 'label = "pml-ma"', 22, ["methods[2].label", "two methods"]),
         ('role = "ceiling"', 'role = "roof"', 23, ["methods[2].role", "'roof'"]),
         ('role = "ceiling"', 'rol = "ceiling"', 23, ["methods[2].rol", "did you mean 'role'"]),
@@ -121,7 +139,7 @@ def test_a_suite_says_what_its_file_says(tmp_path: Path) -> None:
 def test_a_mistake_names_file_line_and_key(
     tmp_path: Path, old: str, new: str, line: int, words: list[str]
 ) -> None:
-    assert GOOD.count(old) == 1 or old.startswith(('"digits', "alpha", "lam"))
+    assert GOOD.count(old) == 1 or old.startswith(('"digits', "low_rank"))
     with pytest.raises(SuiteError) as caught:
         load(tmp_path, GOOD.replace(old, new, 1))
     message = str(caught.value)
@@ -189,7 +207,7 @@ def test_decompositions_have_their_own_methods_and_scores(tmp_path: Path) -> Non
     ):
         load(tmp_path, text.format("own:Method", ""))
     with pytest.raises(SuiteError, match=r"line 6: methods\[1\].sweep: a decomposition takes none"):
-        load(tmp_path, text.format("low-rank-sparse", "sweep = { lam = [1.0] }"))
+        load(tmp_path, text.format("low-rank-sparse", "sweep = { low_rank_weight = [1.0] }"))
 
 
 def test_the_suites_that_come_along() -> None:
@@ -216,17 +234,17 @@ def test_the_paper_suite_is_the_papers_comparison() -> None:
     assert tuned is not None
     assert (tuned.selector, tuned.grid) == (
         "label-free",
-        {"gamma": [0.01, 0.1, 1.0, 10.0, 100.0], "lam": [1.0, 10.0]},
+        {"ridge_weight": [0.01, 0.1, 1.0, 10.0, 100.0], "low_rank_weight": [1.0, 10.0]},
     )
     # Only the control is tuned, and a floor with the same search for the same weight.
     floor = suite.method("tuned ridge on candidates")
     assert [entry for entry in suite.methods if entry.tuning is not None] == [suite.method("pml-ma"), floor]
-    assert floor.tuning == tuned.model_copy(update={"grid": {"gamma": tuned.grid["gamma"]}})
+    assert floor.tuning == tuned.model_copy(update={"grid": {"gamma": tuned.grid["ridge_weight"]}})
     assert [entry.role for entry in suite.methods if entry.name == "ridge"] == ["floor", "floor", "ceiling"]
 
 
 def test_the_authors_weights() -> None:
-    names = ("lam", "alpha", "beta", "gamma")
+    names = ("low_rank_weight", "alignment_weight", "prototype_weight", "ridge_weight")
     ablation, convergence = load_suite("ablation"), load_suite("convergence")
     for configuration, weights in {
         "emotions-4": (10, 1e-1, 1e-2, 1e1),

@@ -179,8 +179,8 @@ def test_mixed_versions_and_mixed_data_are_a_warning() -> None:
 
 def sweep_records(suite: Any) -> list[dict[str, Any]]:
     return [
-        make_record(suite, "pml-ma", name, fold, parameters={"lam": value})
-        for value in suite.methods[0].sweep["lam"]
+        make_record(suite, "pml-ma", name, fold, parameters={"low_rank_weight": value})
+        for value in suite.methods[0].sweep["low_rank_weight"]
         for name in suite.configurations
         for fold in range(suite.folds)
     ]
@@ -195,7 +195,7 @@ def test_every_kind_of_suite_has_its_page_with_and_without_records(kind: str) ->
         "name": kind,
     }
     if kind == "sensitivity":
-        changed["methods"] = [{"name": "pml-ma", "sweep": {"lam": [0.1, 1.0]}}]
+        changed["methods"] = [{"name": "pml-ma", "sweep": {"low_rank_weight": [0.1, 1.0]}}]
     elif kind == "decomposition":
         changed |= {
             "methods": [{"name": "low-rank-orthogonal"}, {"name": "low-rank-sparse"}],
@@ -205,7 +205,7 @@ def test_every_kind_of_suite_has_its_page_with_and_without_records(kind: str) ->
     else:
         changed["methods"] = [
             {"name": "pml-ma", "history": True},
-            {"name": "pml-ma", "label": "without alignment", "parameters": {"alpha": 0.0}},
+            {"name": "pml-ma", "label": "without alignment", "parameters": {"alignment_weight": 0.0}},
         ]
     suite = make_suite(**changed)
     if kind == "decomposition":

@@ -20,13 +20,13 @@ folds = 3
 [[methods]]
 name = "pml-ma"
 label = "{label}"
-parameters = {{ lam = 2.0 }}
+parameters = {{ low_rank_weight = 2.0 }}
 [[methods]]
 name = "pml-ma"
 label = "swept"
 [methods.sweep]
-lam = [2.0, 4.0]
-gamma = [0.5]
+low_rank_weight = [2.0, 4.0]
+ridge_weight = [0.5]
 [[methods]]
 name = "ridge"
 role = "ceiling"
@@ -42,14 +42,14 @@ def plan(tmp_path: Path):
 
 def test_a_run_for_each_place_method_and_value(plan) -> None:
     assert len(plan.entries) == 2 * 3 * (1 + 3 + 1)
-    # lam = 2 of the sweep is the first method's run.
+    # low_rank_weight = 2 of the sweep is the first method's run.
     assert len(plan.runs) == 2 * 3 * 4
     assert len({run.key for run in plan.runs}) == len(plan.runs)
     swept = [(entry.swept, entry.run.parameters) for entry in plan.entries[1:4]]
     assert swept == [
-        (("lam", 2.0), {"lam": 2.0}),
-        (("lam", 4.0), {"lam": 4.0}),
-        (("gamma", 0.5), {"gamma": 0.5}),
+        (("low_rank_weight", 2.0), {"low_rank_weight": 2.0}),
+        (("low_rank_weight", 4.0), {"low_rank_weight": 4.0}),
+        (("ridge_weight", 0.5), {"ridge_weight": 0.5}),
     ]
     assert {run.trained_on for run in plan.runs if run.method == "ridge"} == {"truth"}
     assert {run.trained_on for run in plan.runs if run.method != "ridge"} == {"candidates"}

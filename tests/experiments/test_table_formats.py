@@ -166,7 +166,11 @@ def test_markdown_has_the_same_columns_in_every_row(results: Results) -> None:
 
 def test_notes_say_how_parameters_were_chosen(results: Results) -> None:
     tuned = [
-        {"name": "pml-ma", "tuning": {"selector": selector, "grid": {"gamma": [0.1, 1.0]}}, "label": selector}
+        {
+            "name": "pml-ma",
+            "tuning": {"selector": selector, "grid": {"ridge_weight": [0.1, 1.0]}},
+            "label": selector,
+        }
         for selector in ("label-free", "oracle")
     ]
     suite = make_suite(methods=[*tuned, {"name": "pml-ni"}], folds=2, control="oracle")
@@ -177,10 +181,10 @@ def test_notes_say_how_parameters_were_chosen(results: Results) -> None:
 
 
 def test_sweeps_are_exported_point_by_point() -> None:
-    methods = [{"name": "pml-ma", "sweep": {"lam": [0.1, 1.0]}}]
+    methods = [{"name": "pml-ma", "sweep": {"low_rank_weight": [0.1, 1.0]}}]
     suite = make_suite(kind="sensitivity", methods=methods, configurations=["birds-3"], folds=2)
     rows = list(csv.reader(io.StringIO(sweeps_csv(collect(suite, []), METRIC))))
-    assert rows[1:] == [["pml-ma", "lam", v, "birds-3", "", "", "0"] for v in ("0.1", "1.0")]
+    assert rows[1:] == [["pml-ma", "low_rank_weight", v, "birds-3", "", "", "0"] for v in ("0.1", "1.0")]
 
 
 @pytest.mark.parametrize(

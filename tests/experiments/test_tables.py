@@ -109,19 +109,24 @@ def test_records_of_other_settings_are_counted_and_left_out() -> None:
 
 
 def test_one_and_one_point_zero_are_the_same_parameter() -> None:
-    suite = small_suite(methods=[{"name": "pml-ma", "parameters": {"gamma": 1}}, {"name": "pml-ni"}])
+    suite = small_suite(methods=[{"name": "pml-ma", "parameters": {"ridge_weight": 1}}, {"name": "pml-ni"}])
     records = make_records(suite)
     for record in records:
         if record["run"]["method"] == "pml-ma":
-            record["run"]["parameters"] = {"gamma": 1.0}
+            record["run"]["parameters"] = {"ridge_weight": 1.0}
     assert collect(suite, records).n_other == 0
 
 
 def test_parameters_by_data_and_only_some_folds() -> None:
-    methods = [{"name": "pml-ma", "by_data": {"emotions": {"gamma": 10.0}, "emotions-4": {"lam": 2.0}}}]
+    methods = [
+        {
+            "name": "pml-ma",
+            "by_data": {"emotions": {"ridge_weight": 10.0}, "emotions-4": {"low_rank_weight": 2.0}},
+        }
+    ]
     suite = small_suite(methods=methods, folds=5, only_folds=[1, 3])
     record = {fold: make_record(suite, "pml-ma", "emotions-4", fold) for fold in range(5)}
-    assert record[0]["run"]["parameters"] == {"gamma": 10.0, "lam": 2.0}
+    assert record[0]["run"]["parameters"] == {"ridge_weight": 10.0, "low_rank_weight": 2.0}
     cell = collect(suite, record.values()).cells["pml-ma", "emotions-4"]
     assert [r["run"]["fold"] for r in cell.records] == [1, 3]
     assert cell.state == "done"
@@ -365,13 +370,19 @@ def test_two_methods_head_to_head() -> None:
 
 def test_sweeps_share_runs_and_have_cells_of_their_own() -> None:
     methods = [
-        {"name": "pml-ma", "parameters": {"lam": 1.0}, "sweep": {"lam": [0.1, 1.0], "gamma": [0.5, 2.0]}}
+        {
+            "name": "pml-ma",
+            "parameters": {"low_rank_weight": 1.0},
+            "sweep": {"low_rank_weight": [0.1, 1.0], "ridge_weight": [0.5, 2.0]},
+        }
     ]
     suite = small_suite(kind="sensitivity", methods=methods, configurations=["birds-3"])
     records = [
         make_record(suite, "pml-ma", "birds-3", fold, parameters=parameters, metrics={METRIC: value})
         for fold in range(2)
-        for value, parameters in enumerate(({"lam": 0.1}, {"lam": 1.0}, {"gamma": 0.5}, {"gamma": 2.0}))
+        for value, parameters in enumerate(
+            ({"low_rank_weight": 0.1}, {"low_rank_weight": 1.0}, {"ridge_weight": 0.5}, {"ridge_weight": 2.0})
+        )
     ]
     results = collect(suite, records)
     assert results.cells == {}
@@ -380,7 +391,12 @@ def test_sweeps_share_runs_and_have_cells_of_their_own() -> None:
         for (_, parameter), points in results.sweeps.items()
         for value, cells in points
     }
-    assert means == {("lam", 0.1): 0, ("lam", 1.0): 1, ("gamma", 0.5): 2, ("gamma", 2.0): 3}
+    assert means == {
+        ("low_rank_weight", 0.1): 0,
+        ("low_rank_weight", 1.0): 1,
+        ("ridge_weight", 0.5): 2,
+        ("ridge_weight", 2.0): 3,
+    }
 
 
 def test_an_unknown_metric_is_refused_by_name() -> None:

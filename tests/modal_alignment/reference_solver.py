@@ -44,6 +44,12 @@ def polar(M):
     return U @ Vt
 
 
+def prototypes_of(X, R, kind):
+    if kind == "mean":
+        return np.stack([(R[:, j] @ X) / R[:, j].sum() for j in range(R.shape[1])], axis=1)
+    return X.T @ np.diag(R.sum(axis=1)) @ R @ np.linalg.pinv(R.T @ R)
+
+
 def fit(X, Y, S, *, lam, alpha, beta, gamma, m, prototypes, learn_basis, n_iter, P2):
     """Run exactly ``n_iter`` iterations from the label projection ``P2``; returns the state and the loss history."""
     d, c = X.shape[1], Y.shape[1]
@@ -61,14 +67,10 @@ def fit(X, Y, S, *, lam, alpha, beta, gamma, m, prototypes, learn_basis, n_iter,
         if learn_basis:
             U, _, Vt = np.linalg.svd(R.T @ Y)
             Q = Vt.T @ U.T
-        D = np.diag(R.sum(axis=1))
-        if prototypes == "mean":
-            V = np.stack([(R[:, j] @ X) / R[:, j].sum() for j in range(c)], axis=1)
-        else:
-            V = X.T @ D @ R @ np.linalg.pinv(R.T @ R)
+        D, V = np.diag(R.sum(axis=1)), prototypes_of(X, R, prototypes)
         gradient = 2 * (W @ R @ P2 @ P2.T - G @ P1 @ P2.T + R - Y @ Q + beta * (R @ V.T @ V - D @ X @ V))
         L = 2 * (np.linalg.norm(P2 @ P2.T + np.eye(c) + beta * V.T @ V, 2) + alpha * delta.max())
         U, s, Vt = np.linalg.svd(R - gradient / L, full_matrices=False)
         R = np.clip(U @ np.diag(np.maximum(s - lam / L, 0)) @ Vt, 0, Y)
         history.append(objective(X, Y, S, P1, P2, Q, V, R, lam, alpha, beta, gamma))
-    return {"P1": P1, "P2": P2, "Q": Q, "V": V, "R": R, "history": history}
+    return {"P1": P1, "P2": P2, "Q": Q, "V": prototypes_of(X, R, prototypes), "R": R, "history": history}

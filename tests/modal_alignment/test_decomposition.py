@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from skpml.modal_alignment._decomposition import low_rank_orthogonal, low_rank_sparse
+from skpml.modal_alignment import low_rank_orthogonal, low_rank_sparse
 
 
 @pytest.fixture
@@ -13,18 +13,18 @@ def Y():
 
 class TestLowRankOrthogonal:
     def test_zero_weight_keeps_the_candidates(self, Y):
-        result = low_rank_orthogonal(Y, lam=0)
+        result = low_rank_orthogonal(Y, low_rank_weight=0)
         assert_allclose(result.pseudo_labels, Y, atol=1e-12)
         assert_allclose(result.basis, np.eye(6), atol=1e-12)
 
     def test_large_weight_empties(self, Y):
-        assert_array_equal(low_rank_orthogonal(Y, lam=1e4).pseudo_labels, 0)
+        assert_array_equal(low_rank_orthogonal(Y, low_rank_weight=1e4).pseudo_labels, 0)
 
     def test_box_and_orthogonality(self, Y):
         with pytest.warns(
             ConvergenceWarning, match="low_rank_orthogonal did not converge within max_iter=50"
         ):
-            result = low_rank_orthogonal(Y, lam=4.0, tol=0)
+            result = low_rank_orthogonal(Y, low_rank_weight=4.0, tol=0)
         assert (result.pseudo_labels >= 0).all()
         assert (result.pseudo_labels <= Y).all()
         assert_allclose(result.basis.T @ result.basis, np.eye(6), atol=1e-12)
@@ -36,26 +36,29 @@ class TestLowRankOrthogonal:
         """L = 2 and R = Y: the step is the candidates thresholded at λ/2 and clipped."""
         U, s, Vt = np.linalg.svd(Y, full_matrices=False)
         expected = np.clip(U @ np.diag(np.maximum(s - 1.5, 0)) @ Vt, 0, Y)
-        result = low_rank_orthogonal(Y, lam=3.0, basis="identity", max_iter=1)
+        result = low_rank_orthogonal(Y, low_rank_weight=3.0, basis="identity", max_iter=1)
         assert_allclose(result.pseudo_labels, expected, atol=1e-12)
         assert_array_equal(result.basis, np.eye(6))
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_objective_falls(self, Y):
         """Up to the step in R, which thresholds and then clips: not exact when both are active."""
-        objective = low_rank_orthogonal(Y, lam=4.0, tol=0).objective
+        objective = low_rank_orthogonal(Y, low_rank_weight=4.0, tol=0).objective
         assert objective[-1] < objective[0]
         assert np.diff(objective).max() <= 1e-6 * objective[0]
 
     def test_permutations(self, Y):
         rng = np.random.default_rng(1)
         rows, labels = rng.permutation(80), rng.permutation(6)
-        one, two = low_rank_orthogonal(Y, lam=4.0), low_rank_orthogonal(Y[np.ix_(rows, labels)], lam=4.0)
+        one, two = (
+            low_rank_orthogonal(Y, low_rank_weight=4.0),
+            low_rank_orthogonal(Y[np.ix_(rows, labels)], low_rank_weight=4.0),
+        )
         assert_allclose(two.pseudo_labels, one.pseudo_labels[np.ix_(rows, labels)], atol=1e-10)
 
     def test_negative_weight(self, Y):
-        with pytest.raises(ValueError, match="lam must be at least 0"):
-            low_rank_orthogonal(Y, lam=-1)
+        with pytest.raises(ValueError, match="low_rank_weight must be at least 0"):
+            low_rank_orthogonal(Y, low_rank_weight=-1)
 
 
 class TestLowRankSparse:

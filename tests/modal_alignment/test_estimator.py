@@ -111,7 +111,7 @@ def test_single_precision_on_many_anchors():
     digits = load_digits_attributes()
     X, candidates = digits.X[:1000], digits.candidates[:1000]
     double, single = (
-        PMLMA(n_anchors=1000, gamma=0.1).fit(X.astype(dtype), candidates)
+        PMLMA(n_anchors=1000, ridge_weight=0.1).fit(X.astype(dtype), candidates)
         for dtype in (np.float64, np.float32)
     )
     assert_allclose(single.confidences_, double.confidences_, atol=5e-3)
@@ -153,7 +153,10 @@ def test_permuting_rows_with_tied_neighbours():
     candidates = (rng.random((120, 4)) < 0.5).astype(int)
     candidates[:, 0] = 1
     order = rng.permutation(120)
-    one, two = PMLMA(alpha=1.0).fit(X, candidates), PMLMA(alpha=1.0).fit(X[order], candidates[order])
+    one, two = (
+        PMLMA(alignment_weight=1.0).fit(X, candidates),
+        PMLMA(alignment_weight=1.0).fit(X[order], candidates[order]),
+    )
     assert_allclose(two.confidences_, one.confidences_[order], atol=1e-8)
 
 
@@ -197,13 +200,17 @@ def test_clean_candidates_are_not_hurt(partial_problem):
 
 def test_precomputed_graph(partial_problem):
     X, candidates, _ = partial_problem
-    default = PMLMA(alpha=0.1).fit(X, candidates)
+    default = PMLMA(alignment_weight=0.1).fit(X, candidates)
     graph = neighbor_similarity(default.scaler_.transform(X))
-    assert_array_equal(PMLMA(alpha=0.1, graph=graph).fit(X, candidates).coef_, default.coef_)
+    assert_array_equal(PMLMA(alignment_weight=0.1, graph=graph).fit(X, candidates).coef_, default.coef_)
     coo = scipy.sparse.coo_matrix(graph)
-    assert_allclose(PMLMA(alpha=0.1, graph=coo).fit(X, candidates).coef_, default.coef_, atol=1e-10)
-    none = PMLMA(alpha=0.0).fit(X, candidates)
-    assert_allclose(PMLMA(alpha=0.1, graph=0 * graph).fit(X, candidates).coef_, none.coef_, atol=1e-12)
+    assert_allclose(
+        PMLMA(alignment_weight=0.1, graph=coo).fit(X, candidates).coef_, default.coef_, atol=1e-10
+    )
+    none = PMLMA(alignment_weight=0.0).fit(X, candidates)
+    assert_allclose(
+        PMLMA(alignment_weight=0.1, graph=0 * graph).fit(X, candidates).coef_, none.coef_, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,13 +232,13 @@ def test_feature_map_with_sparse_output():
 
 def test_works_inside_scikit_learn(partial_problem):
     X, candidates, _ = partial_problem
-    search = GridSearchCV(PMLMA(on_empty="ignore"), {"gamma": [0.1, 1.0]}, cv=3).fit(X, candidates)
-    assert search.best_params_["gamma"] in (0.1, 1.0)
+    search = GridSearchCV(PMLMA(on_empty="ignore"), {"ridge_weight": [0.1, 1.0]}, cv=3).fit(X, candidates)
+    assert search.best_params_["ridge_weight"] in (0.1, 1.0)
     scores = cross_val_predict(PMLMA(), X, candidates, cv=3, method="decision_function")
     assert scores.shape == (120, 6)
     piped = make_pipeline(StandardScaler(), PMLMA()).fit(X, candidates)
     assert piped.predict(X).shape == (120, 6)
-    assert clone(PMLMA(lam=3)).lam == 3
+    assert clone(PMLMA(low_rank_weight=3)).low_rank_weight == 3
 
 
 def test_ablation_reaches_the_solver(partial_problem):
@@ -242,8 +249,8 @@ def test_ablation_reaches_the_solver(partial_problem):
 
 def test_says_when_no_candidate_is_believed(partial_problem):
     X, candidates, _ = partial_problem
-    with pytest.warns(UserWarning, match=r"No candidate is believed: .*lam=1000 outweighs 120 rows"):
-        PMLMA(lam=1000).fit(X, candidates)
+    with pytest.warns(UserWarning, match="low_rank_weight=1000 is too large for 120 rows"):
+        PMLMA(low_rank_weight=1000).fit(X, candidates)
 
 
 def test_keeps_no_scores_of_the_training_rows(partial_problem):
@@ -284,7 +291,7 @@ def test_every_row_the_same_number_of_times():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 8, axis=0)
     candidates = np.repeat(np.eye(5)[:, :4], 8, axis=0)
     candidates[-8:, 0] = 1
-    model = PMLMA(alpha=1.0).fit(X, candidates)
+    model = PMLMA(alignment_weight=1.0).fit(X, candidates)
     assert np.isfinite(model.coef_).all()
 
 
@@ -301,10 +308,10 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"lam": -1}, "lam must be a finite number of at least 0, got -1"),
-            ({"alpha": np.nan}, "alpha must be"),
-            ({"beta": "0.1"}, "beta must be"),
-            ({"gamma": -0.5}, "gamma must be"),
+            ({"low_rank_weight": -1}, "low_rank_weight must be a finite number of at least 0, got -1"),
+            ({"alignment_weight": np.nan}, "alignment_weight must be"),
+            ({"prototype_weight": "0.1"}, "prototype_weight must be"),
+            ({"ridge_weight": -0.5}, "ridge_weight must be"),
             ({"tol": -1}, "tol must be"),
             ({"n_neighbors": 0}, "n_neighbors must be a whole number"),
             ({"n_neighbors": 120}, "n_neighbors=120 needs at least 121 rows"),
@@ -377,7 +384,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"1 of 6 labels are nobody's candidate \(2\)"):
             PMLMA(on_empty="raise").fit(X, candidates)
         with pytest.warns(UserWarning, match="nobody's candidate"):
-            model = PMLMA(basis="orthogonal", beta=0.1).fit(X, candidates)
+            model = PMLMA(basis="orthogonal", prototype_weight=0.1).fit(X, candidates)
         assert_array_equal(model.confidences_[:, 2], 0)
         assert_allclose(model.decision_function(X)[:, 2], 0, atol=1e-9)
 
@@ -387,7 +394,7 @@ class TestBadInput:
             PMLMA().fit(X[:1], candidates[:1])
         with pytest.raises(ValueError, match=r"n_neighbors=5 needs at least 6 rows, but X has n_samples = 4"):
             PMLMA(on_empty="ignore").fit(X[:4], candidates[:4])
-        without_graph = PMLMA(alpha=0, on_empty="ignore").fit(X[:4], candidates[:4])
+        without_graph = PMLMA(alignment_weight=0, on_empty="ignore").fit(X[:4], candidates[:4])
         assert np.isfinite(without_graph.coef_).all()
 
     def test_all_features_constant(self):
@@ -430,3 +437,25 @@ class TestBadInput:
         assert by_sets.score(X[:1], [{0}]) in (0, 1)
         with pytest.raises(ValueError, match=r"not fitted on: \[6\]"):
             by_sets.score(X[:1], [{6}])
+
+
+@pytest.mark.parametrize("prototype_weight", [0.0, 0.5])
+def test_prototypes_are_those_of_the_confidences(partial_problem, prototype_weight):
+    X, candidates, _ = partial_problem
+    model = PMLMA(prototype_weight=prototype_weight, tol=1.0).fit(X, candidates)
+    mapped = model.feature_map_.transform(model.scaler_.transform(X))
+    means = mapped.T @ model.confidences_ / model.confidences_.sum(axis=0)
+    assert_allclose(model.prototypes_, means, atol=1e-12)
+
+
+def test_the_classifier_is_that_of_the_confidences_before_the_last_step(partial_problem):
+    """As in the paper, whose iterations end with a step in the pseudo-labels."""
+    X, candidates, _ = partial_problem
+    one, two = (PMLMA(alignment_weight=0, max_iter=count, tol=0) for count in (3, 4))
+    with pytest.warns(ConvergenceWarning):
+        one.fit(X, candidates)
+    with pytest.warns(ConvergenceWarning):
+        two.fit(X, candidates)
+    mapped = two.feature_map_.transform(two.scaler_.transform(X))
+    gram = mapped.T @ mapped + np.eye(mapped.shape[1])
+    assert_allclose(two.coef_, np.linalg.solve(gram, mapped.T @ one.confidences_), atol=1e-8)

@@ -11,7 +11,12 @@ from skpml.modal_alignment import _grid as grid
 from skpml.modal_alignment._grid import solve_grid
 from skpml.modal_alignment._solver import Weights, solve
 
-VALUES = dict(lam=[0.0, 0.1, 5.0], alpha=[0.0, 0.3], beta=[0.0, 1e-2, 10.0], gamma=[1e-3, 2.0])
+VALUES = dict(
+    low_rank_weight=[0.0, 0.1, 5.0],
+    alignment_weight=[0.0, 0.3],
+    prototype_weight=[0.0, 1e-2, 10.0],
+    ridge_weight=[1e-3, 2.0],
+)
 
 
 def problem(n=60, d=9, c=5, seed=0):
@@ -98,7 +103,17 @@ def test_one_iteration():
 
 def test_a_point_does_not_depend_on_its_company():
     X, Y, S = problem()
-    alone = next(solve_grid(X, Y, S, lam=[5.0], alpha=[0.3], beta=[10.0], gamma=[2.0]))
+    alone = next(
+        solve_grid(
+            X,
+            Y,
+            S,
+            low_rank_weight=[5.0],
+            alignment_weight=[0.3],
+            prototype_weight=[10.0],
+            ridge_weight=[2.0],
+        )
+    )
     among = {point.weights: point for point in solve_grid(X, Y, S, **VALUES)}[alone.weights]
     assert alone.n_iter == among.n_iter
     assert_allclose(alone.coef, among.coef, atol=1e-5)
@@ -119,7 +134,27 @@ def test_row_order_does_not_matter():
 
 def test_what_it_does_not_cover_is_refused():
     X, Y, S = problem()
-    with pytest.raises(ValueError, match="gamma above 0, got 0"):
-        next(solve_grid(X, Y, S, lam=[1], alpha=[1], beta=[1], gamma=[1.0, 0.0]))
+    with pytest.raises(ValueError, match="ridge_weight above 0, got 0"):
+        next(
+            solve_grid(
+                X,
+                Y,
+                S,
+                low_rank_weight=[1],
+                alignment_weight=[1],
+                prototype_weight=[1],
+                ridge_weight=[1.0, 0.0],
+            )
+        )
     with pytest.raises(ValueError, match="d = 3 features and c = 5 labels"):
-        next(solve_grid(X[:, :3], Y, S, lam=[1], alpha=[1], beta=[1], gamma=[1.0]))
+        next(
+            solve_grid(
+                X[:, :3],
+                Y,
+                S,
+                low_rank_weight=[1],
+                alignment_weight=[1],
+                prototype_weight=[1],
+                ridge_weight=[1.0],
+            )
+        )

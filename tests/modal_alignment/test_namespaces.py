@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpml.graph import neighbor_similarity
-from skpml.modal_alignment._decomposition import low_rank_orthogonal, low_rank_sparse
+from skpml.modal_alignment import low_rank_orthogonal, low_rank_sparse
 from skpml.modal_alignment._solver import Weights, solve
 
 
@@ -48,7 +48,7 @@ def problem(dtype=np.float64):
 def test_same_solution(asarray, subspace_dim, prototypes, basis):
     X, Y, S = problem()
     options = dict(
-        weights=Weights(lam=1, alpha=0.1, beta=0.1, gamma=1),
+        weights=Weights(low_rank_weight=1, alignment_weight=0.1, prototype_weight=0.1, ridge_weight=1),
         subspace_dim=subspace_dim,
         prototypes=prototypes,
         basis=basis,
@@ -65,7 +65,7 @@ def test_same_solution(asarray, subspace_dim, prototypes, basis):
 def test_singular_features(asarray):
     X, Y, S = problem()
     X = np.hstack([X, X])
-    weights = Weights(lam=1, alpha=0.1, beta=0, gamma=0)
+    weights = Weights(low_rank_weight=1, alignment_weight=0.1, prototype_weight=0, ridge_weight=0)
     ours, theirs = solve(X, Y, S, weights=weights), solve(asarray(X), asarray(Y), S, weights=weights)
     assert_allclose(to_numpy(theirs.scores), ours.scores, atol=1e-8)
 
@@ -79,6 +79,9 @@ def test_single_precision_stays(asarray):
 
 def test_decompositions(asarray):
     _, Y, _ = problem()
-    ours, theirs = low_rank_orthogonal(Y, lam=3.0), low_rank_orthogonal(asarray(Y), lam=3.0)
+    ours, theirs = (
+        low_rank_orthogonal(Y, low_rank_weight=3.0),
+        low_rank_orthogonal(asarray(Y), low_rank_weight=3.0),
+    )
     assert_allclose(to_numpy(theirs.pseudo_labels), ours.pseudo_labels, atol=1e-10)
     assert_allclose(to_numpy(low_rank_sparse(asarray(Y)).low_rank), low_rank_sparse(Y).low_rank, atol=1e-8)

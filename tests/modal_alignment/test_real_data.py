@@ -45,10 +45,10 @@ def cross_validate(name, weights):
     values = []
     for fold, (train, test) in enumerate(KFold(10, shuffle=True, random_state=0).split(data.X)):
         model = PMLMA(
-            lam=lam,
-            alpha=alpha,
-            beta=beta,
-            gamma=gamma,
+            low_rank_weight=lam,
+            alignment_weight=alpha,
+            prototype_weight=beta,
+            ridge_weight=gamma,
             random_state=fold,
             on_empty="ignore",
         )

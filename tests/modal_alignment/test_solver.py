@@ -19,7 +19,7 @@ def problem(n=40, d=7, c=5, seed=0):
     return X, Y, neighbor_similarity(X)
 
 
-WEIGHTS = Weights(lam=2.0, alpha=0.3, beta=0.05, gamma=0.7)
+WEIGHTS = Weights(low_rank_weight=2.0, alignment_weight=0.3, prototype_weight=0.05, ridge_weight=0.7)
 
 
 @pytest.mark.parametrize("prototypes", ["mean", "least-squares"])
@@ -92,13 +92,25 @@ def test_full_dimension_makes_the_label_projection_irrelevant():
 def test_without_neighbours_and_prototypes_it_starts_as_ridge():
     """α = β = 0: the first classifier is ridge regression on the candidates."""
     X, Y, _ = problem()
-    solution = solve(X, Y, None, weights=Weights(lam=0, alpha=0, beta=0, gamma=0.7), max_iter=1)
+    solution = solve(
+        X,
+        Y,
+        None,
+        weights=Weights(low_rank_weight=0, alignment_weight=0, prototype_weight=0, ridge_weight=0.7),
+        max_iter=1,
+    )
     assert_allclose(solution.coef, np.linalg.solve(X.T @ X + 0.7 * np.eye(7), X.T @ Y), atol=1e-12)
 
 
 def test_large_low_rank_weight_empties_the_pseudo_labels():
     X, Y, S = problem()
-    solution = solve(X, Y, S, weights=Weights(lam=1e6, alpha=0.1, beta=0.1, gamma=1), max_iter=3)
+    solution = solve(
+        X,
+        Y,
+        S,
+        weights=Weights(low_rank_weight=1e6, alignment_weight=0.1, prototype_weight=0.1, ridge_weight=1),
+        max_iter=3,
+    )
     assert_array_equal(solution.pseudo_labels, 0)
     assert np.isfinite(solution.coef).all()
     assert np.isfinite(solution.prototypes).all()
@@ -106,7 +118,13 @@ def test_large_low_rank_weight_empties_the_pseudo_labels():
 
 def test_large_classifier_weight_empties_the_classifier():
     X, Y, S = problem()
-    solution = solve(X, Y, S, weights=Weights(lam=0, alpha=0.1, beta=0, gamma=1e9), max_iter=3)
+    solution = solve(
+        X,
+        Y,
+        S,
+        weights=Weights(low_rank_weight=0, alignment_weight=0.1, prototype_weight=0, ridge_weight=1e9),
+        max_iter=3,
+    )
     assert np.abs(solution.coef).max() < 1e-6
 
 
@@ -122,8 +140,22 @@ def test_singular_features_without_ridge():
     """γ = 0 and repeated columns: the least-norm classifier, finite, giving each copy the same coefficients."""
     X, Y, S = problem()
     doubled = np.hstack([X, X])
-    single = solve(X, Y, S, weights=Weights(lam=1, alpha=0.1, beta=0, gamma=0), max_iter=5, tol=0)
-    double = solve(doubled, Y, S, weights=Weights(lam=1, alpha=0.1, beta=0, gamma=0), max_iter=5, tol=0)
+    single = solve(
+        X,
+        Y,
+        S,
+        weights=Weights(low_rank_weight=1, alignment_weight=0.1, prototype_weight=0, ridge_weight=0),
+        max_iter=5,
+        tol=0,
+    )
+    double = solve(
+        doubled,
+        Y,
+        S,
+        weights=Weights(low_rank_weight=1, alignment_weight=0.1, prototype_weight=0, ridge_weight=0),
+        max_iter=5,
+        tol=0,
+    )
     assert_allclose(double.scores, single.scores, atol=1e-8)
     assert_allclose(double.coef[:7], double.coef[7:], atol=1e-8)
 
@@ -144,7 +176,7 @@ def test_invariants(seed, lam, alpha, beta, m, basis, prototypes):
         X,
         Y,
         S,
-        weights=Weights(lam=lam, alpha=alpha, beta=beta, gamma=0.1),
+        weights=Weights(low_rank_weight=lam, alignment_weight=alpha, prototype_weight=beta, ridge_weight=0.1),
         subspace_dim=m,
         basis=basis,
         prototypes=prototypes,
@@ -170,7 +202,13 @@ def test_objective_never_rises_where_every_step_is_exact(seed, alpha, basis):
     """m = c, λ = 0, β = 0: each block is minimised exactly or by a projected gradient step, so J cannot rise."""
     X, Y, S = problem(seed=seed)
     history = solve(
-        X, Y, S, weights=Weights(lam=0, alpha=alpha, beta=0, gamma=0.1), basis=basis, max_iter=30, tol=0
+        X,
+        Y,
+        S,
+        weights=Weights(low_rank_weight=0, alignment_weight=alpha, prototype_weight=0, ridge_weight=0.1),
+        basis=basis,
+        max_iter=30,
+        tol=0,
     ).history["objective"]
     assert np.diff(history).max() <= 1e-10 * history[0]
 
@@ -203,13 +241,22 @@ def test_rows_are_independent_given_small_sums():
     """Fact 4: without a graph, repeating every row k times with λ, γ scaled leaves the classifier and R unchanged."""
     X, Y, _ = problem(n=30)
     k = 3
-    once = solve(X, Y, None, weights=Weights(lam=0.9, alpha=0, beta=0.2, gamma=0.5), max_iter=6, tol=0)
+    once = solve(
+        X,
+        Y,
+        None,
+        weights=Weights(low_rank_weight=0.9, alignment_weight=0, prototype_weight=0.2, ridge_weight=0.5),
+        max_iter=6,
+        tol=0,
+    )
     # The nuclear norm of k stacked copies is √k times that of one; all sums over rows are k times larger.
     stacked = solve(
         np.tile(X, (k, 1)),
         np.tile(Y, (k, 1)),
         None,
-        weights=Weights(lam=0.9 * np.sqrt(k), alpha=0, beta=0.2, gamma=0.5 * k),
+        weights=Weights(
+            low_rank_weight=0.9 * np.sqrt(k), alignment_weight=0, prototype_weight=0.2, ridge_weight=0.5 * k
+        ),
         max_iter=6,
         tol=0,
     )
@@ -221,7 +268,14 @@ class TestAblation:
     def test_without_prototypes_is_zero_weight(self):
         X, Y, S = problem()
         left_out = solve(X, Y, S, weights=WEIGHTS, without=("prototypes",), max_iter=5, tol=0)
-        zero = solve(X, Y, S, weights=Weights(lam=2.0, alpha=0.3, beta=0, gamma=0.7), max_iter=5, tol=0)
+        zero = solve(
+            X,
+            Y,
+            S,
+            weights=Weights(low_rank_weight=2.0, alignment_weight=0.3, prototype_weight=0, ridge_weight=0.7),
+            max_iter=5,
+            tol=0,
+        )
         assert_array_equal(left_out.coef, zero.coef)
         assert set(left_out.history["prototypes"]) == {0.0}
 

@@ -46,7 +46,7 @@ def slow_precision(model, point, X, candidates):
     graph = model.graph
     for train, held_out in InnerFolds(X, candidates, n_folds=3, random_state=0).splits:
         changes = {"graph": None if graph is None else graph[train][:, train], **weights_of(point)}
-        single = clone(model).set_params(**changes, weights=None, random_state=0, on_empty="ignore")
+        single = clone(model).set_params(**changes, tune=False, random_state=0, on_empty="ignore")
         single.fit(X[train], candidates[train])
         found.append(average_precision(candidates[held_out], single.decision_function(X[held_out])))
     return found
@@ -69,10 +69,10 @@ def test_every_point_is_judged_as_a_fit_of_its_own_would_be(partial_problem, set
     X, candidates, _ = partial_problem
     if "graph" in settings:
         settings = {"graph": neighbor_similarity(X, n_neighbors=4)}
-    model = PMLMA(weights="auto", random_state=0, **EXACT, **settings)
+    model = PMLMA(tune=True, random_state=0, **EXACT, **settings)
     # Values, not lists of them.
-    assert not can_share(clone(model).set_params(weights=None), [{"gamma": [0.1, 1.0]}], n_labels=6)
-    assert can_share(clone(model).set_params(weights=None), [{}], n_labels=6) is shares
+    assert not can_share(clone(model).set_params(tune=False), [{"ridge_weight": [0.1, 1.0]}], n_labels=6)
+    assert can_share(clone(model).set_params(tune=False), [{}], n_labels=6) is shares
     model.fit(X, candidates)
     tried = model.selection_["tried"]
     for point in tried[:: 1 if not settings else 5]:
@@ -86,9 +86,11 @@ def test_the_choice_agrees_with_a_search_from_outside(partial_problem, monkeypat
     """The first round of the search is a grid; the rounds after it are left out."""
     X, candidates, _ = partial_problem
     monkeypatch.setattr(_tuning, "_ROUNDS", _tuning._ROUNDS[:1])
-    model = PMLMA(weights="auto", random_state=0, **EXACT).fit(X, candidates)
-    grid = {"alpha": [0.01, 1.0], "gamma": [0.01, 1.0, 100.0]}
-    found = select_parameters(PMLMA(beta=0.0, random_state=0, **EXACT), grid, X, candidates, random_state=0)
+    model = PMLMA(tune=True, random_state=0, **EXACT).fit(X, candidates)
+    grid = {"alignment_weight": [0.01, 1.0], "ridge_weight": [0.01, 1.0, 100.0]}
+    found = select_parameters(
+        PMLMA(prototype_weight=0.0, random_state=0, **EXACT), grid, X, candidates, random_state=0
+    )
     assert {name: model.weights_[name] for name in grid} == found.parameters
     assert len(model.selection_["tried"]) == len(found.table) == 6
     for here, there in zip(model.selection_["tried"], found.table, strict=True):
@@ -99,7 +101,7 @@ def test_the_choice_agrees_with_a_search_from_outside(partial_problem, monkeypat
 def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
     X, candidates, _ = partial_problem
     for settings in ({}, {"n_anchors": 30}, {"graph": neighbor_similarity(X)}):
-        chosen = PMLMA(weights="auto", random_state=1, **settings).fit(X, candidates)
+        chosen = PMLMA(tune=True, random_state=1, **settings).fit(X, candidates)
         given = PMLMA(**chosen.weights_, random_state=1, **settings).fit(X, candidates)
         assert given.weights_ == chosen.weights_
         assert given.selection_ == {"tried": []}
@@ -111,7 +113,7 @@ def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
 @pytest.mark.usefixtures("whole_search")
 def test_the_search_covers_all_weights_and_reports_them(partial_problem):
     X, candidates, _ = partial_problem
-    model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+    model = PMLMA(tune=True, random_state=0).fit(X, candidates)
     tried = model.selection_["tried"]
     keys = [tuple(weights_of(point).values()) for point in tried]
     assert len(set(keys)) == len(keys) <= 45
@@ -143,12 +145,17 @@ def test_weights_far_off_are_mended_and_what_was_given_does_not_matter():
             truth[test], model.fit(X[train], candidates[train]).decision_function(X[test])
         )
 
-    chosen = PMLMA(weights="auto", **quiet)
-    far_off = {"gamma": 1e3, "lam": 10.0, "alpha": 50.0, "beta": 7.0}
+    chosen = PMLMA(tune=True, **quiet)
+    far_off = {
+        "ridge_weight": 1e3,
+        "low_rank_weight": 10.0,
+        "alignment_weight": 50.0,
+        "prototype_weight": 7.0,
+    }
     assert precision(chosen) > precision(PMLMA(**far_off, **quiet)) + 0.05
-    assert chosen.weights_["gamma"] < 10
+    assert chosen.weights_["ridge_weight"] < 10
     # Given as 0, α would do without the graph that the chosen α needs.
-    other = PMLMA(weights="auto", **far_off | {"alpha": 0.0}, **quiet).fit(X[train], candidates[train])
+    other = PMLMA(tune=True, **far_off | {"alignment_weight": 0.0}, **quiet).fit(X[train], candidates[train])
     assert other.selection_ == chosen.selection_
     assert_array_equal(other.coef_, chosen.coef_)
 
@@ -163,9 +170,9 @@ def test_without_noise_nothing_is_lost_against_the_defaults():
     auto, plain = (
         average_precision(
             truth[test],
-            PMLMA(weights=weights, **quiet).fit(X[train], truth[train]).decision_function(X[test]),
+            PMLMA(tune=tune, **quiet).fit(X[train], truth[train]).decision_function(X[test]),
         )
-        for weights in ("auto", None)
+        for tune in (True, False)
     )
     assert auto >= plain - 0.005
 
@@ -174,8 +181,8 @@ def test_order_does_not_matter(partial_problem):
     X, candidates, _ = partial_problem
     rng = np.random.default_rng(5)
     rows, features, labels = rng.permutation(120), rng.permutation(10), rng.permutation(6)
-    here = PMLMA(weights="auto", n_anchors=30, random_state=0).fit(X, candidates)
-    there = PMLMA(weights="auto", n_anchors=30, random_state=0).fit(
+    here = PMLMA(tune=True, n_anchors=30, random_state=0).fit(X, candidates)
+    there = PMLMA(tune=True, n_anchors=30, random_state=0).fit(
         X[np.ix_(rows, features)], candidates[np.ix_(rows, labels)]
     )
     assert there.weights_ == here.weights_
@@ -188,7 +195,7 @@ def test_draws_follow_the_random_state(partial_problem):
     X, candidates, _ = partial_problem
 
     def tried(seed):
-        return PMLMA(weights="auto", random_state=seed).fit(X, candidates).selection_["tried"]
+        return PMLMA(tune=True, random_state=seed).fit(X, candidates).selection_["tried"]
 
     assert tried(0) == tried(0)
     assert tried(0) != tried(1)
@@ -199,12 +206,12 @@ def test_draws_follow_the_random_state(partial_problem):
 
 def test_forms_of_features_and_candidates(partial_problem):
     X, candidates, _ = partial_problem
-    dense = PMLMA(weights="auto", random_state=0).fit(X, candidates)
-    sparse = PMLMA(weights="auto", random_state=0).fit(scipy.sparse.csc_array(X), candidates)
+    dense = PMLMA(tune=True, random_state=0).fit(X, candidates)
+    sparse = PMLMA(tune=True, random_state=0).fit(scipy.sparse.csc_array(X), candidates)
     sets = [{f"label {j}" for j in np.flatnonzero(row)} for row in candidates]
-    named = PMLMA(weights="auto", random_state=0).fit(X, sets)
+    named = PMLMA(tune=True, random_state=0).fit(X, sets)
     assert dense.weights_ == sparse.weights_ == named.weights_
-    single = PMLMA(weights="auto", random_state=0).fit(X.astype(np.float32), candidates)
+    single = PMLMA(tune=True, random_state=0).fit(X.astype(np.float32), candidates)
     assert single.coef_.dtype == np.float32
     assert_allclose(single.decision_function(X.astype(np.float32)), dense.decision_function(X), atol=1e-2)
 
@@ -218,16 +225,16 @@ def test_rare_labels_and_empty_rows_stop_nothing(partial_problem):
     candidates[7, 6] = 1
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+        model = PMLMA(tune=True, random_state=0).fit(X, candidates)
     assert len(caught) == 1  # of the rows, once; none of the inner fits
     assert all(0 < value < 1 for point in model.selection_["tried"] for value in point["fold_precision"])
     with pytest.raises(ValueError, match="rows have no candidate label"):
-        PMLMA(weights="auto", on_empty="raise").fit(X, candidates)
+        PMLMA(tune=True, on_empty="raise").fit(X, candidates)
 
 
 def test_more_labels_than_features(partial_problem):
     X, candidates, _ = partial_problem
-    model = PMLMA(weights="auto", feature_map="linear", random_state=0, **EXACT).fit(X[:, :3], candidates)
+    model = PMLMA(tune=True, feature_map="linear", random_state=0, **EXACT).fit(X[:, :3], candidates)
     point = model.selection_["tried"][-1]
     assert point["fold_precision"] == pytest.approx(
         slow_precision(model, point, X[:, :3], candidates), abs=1e-12
@@ -237,23 +244,23 @@ def test_more_labels_than_features(partial_problem):
 @pytest.mark.parametrize(
     ("without", "fixed"),
     [
-        (("prototypes",), {"beta": 0.0}),
-        (("decomposition",), {"lam": 1.0}),
-        (("alignment", "prototypes"), {"alpha": 0.01, "beta": 0.0}),
+        (("prototypes",), {"prototype_weight": 0.0}),
+        (("decomposition",), {"low_rank_weight": 1.0}),
+        (("alignment", "prototypes"), {"alignment_weight": 0.01, "prototype_weight": 0.0}),
     ],
 )
 def test_weights_of_parts_left_out_are_not_searched(partial_problem, without, fixed):
     X, candidates, _ = partial_problem
-    model = PMLMA(weights="auto", without=without, random_state=0).fit(X, candidates)
+    model = PMLMA(tune=True, without=without, random_state=0).fit(X, candidates)
     for point in model.selection_["tried"]:
         assert {name: point[name] for name in fixed} == fixed
-    assert len({point["gamma"] for point in model.selection_["tried"]}) > 2
+    assert len({point["ridge_weight"] for point in model.selection_["tried"]}) > 2
 
 
 def test_inner_fits_are_out_of_sight(partial_problem):
     X, candidates, _ = partial_problem
     seen = []
-    given = PMLMA(weights="auto", random_state=0, callback=lambda iteration, _: seen.append(iteration))
+    given = PMLMA(tune=True, random_state=0, callback=lambda iteration, _: seen.append(iteration))
     before = given.get_params()
     given.fit(X, candidates)
     assert seen == list(range(1, given.n_iter_ + 1))
@@ -262,16 +269,21 @@ def test_inner_fits_are_out_of_sight(partial_problem):
 
 def test_given_weights_are_reported(partial_problem):
     X, candidates, _ = partial_problem
-    model = PMLMA(lam=2, gamma=0.5).fit(X, candidates)
-    assert model.weights_ == {"lam": 2.0, "alpha": 0.01, "beta": 0.01, "gamma": 0.5}
+    model = PMLMA(low_rank_weight=2, ridge_weight=0.5).fit(X, candidates)
+    assert model.weights_ == {
+        "low_rank_weight": 2.0,
+        "alignment_weight": 0.01,
+        "prototype_weight": 0.01,
+        "ridge_weight": 0.5,
+    }
     assert model.selection_ == {"tried": []}
 
 
-@pytest.mark.parametrize("wrong", ["best", True, 3, ["auto"], {"gamma": 1.0}])
+@pytest.mark.parametrize("wrong", ["auto", None, 1, {"ridge_weight": 1.0}])
 def test_other_values_are_refused(partial_problem, wrong):
     X, candidates, _ = partial_problem
-    with pytest.raises(ValueError, match=r'weights must be None, .* or "auto", got'):
-        PMLMA(weights=wrong).fit(X, candidates)
+    with pytest.raises(ValueError, match="tune must be True or False, got"):
+        PMLMA(tune=wrong).fit(X, candidates)
 
 
 @pytest.mark.parametrize(
@@ -280,9 +292,9 @@ def test_other_values_are_refused(partial_problem, wrong):
 )
 def test_too_few_rows_are_refused(partial_problem, settings, fewest):
     X, candidates, _ = partial_problem
-    model = PMLMA(weights="auto", on_empty="ignore", random_state=0, **settings)
+    model = PMLMA(tune=True, on_empty="ignore", random_state=0, **settings)
     few = fewest - 1
-    with pytest.raises(ValueError, match=f"needs at least .* there, got . of {few};.* give lam, alpha, beta"):
+    with pytest.raises(ValueError, match=f"needs at least .* there, got . of {few};.* set the weights"):
         model.fit(X[:few], candidates[:few])
     assert len(model.fit(X[:fewest], candidates[:fewest]).selection_["tried"]) > 2
 
@@ -290,15 +302,15 @@ def test_too_few_rows_are_refused(partial_problem, settings, fewest):
 def test_where_nothing_can_be_compared_the_given_weights_serve(partial_problem):
     X, candidates, _ = partial_problem
     with pytest.warns(UserWarning, match="nothing to choose by"):
-        model = PMLMA(weights="auto", gamma=0.3).fit(X, candidates[:, :1])
-    assert model.weights_["gamma"] == 0.3
+        model = PMLMA(tune=True, ridge_weight=0.3).fit(X, candidates[:, :1])
+    assert model.weights_["ridge_weight"] == 0.3
     assert model.selection_ == {"tried": []}
 
 
 def test_a_wrong_graph_is_refused_before_the_search(partial_problem):
     X, candidates, _ = partial_problem
     with pytest.raises(ValueError, match=r"graph has shape \(3, 3\), but X has 120 rows"):
-        PMLMA(weights="auto", graph=scipy.sparse.eye(3)).fit(X, candidates)
+        PMLMA(tune=True, graph=scipy.sparse.eye(3)).fit(X, candidates)
 
 
 def test_a_saved_model_keeps_its_evidence(partial_problem, tmp_path):
@@ -306,7 +318,7 @@ def test_a_saved_model_keeps_its_evidence(partial_problem, tmp_path):
     from skpml.io import load_model, save_model
 
     X, candidates, _ = partial_problem
-    model = PMLMA(weights="auto", random_state=0).fit(X, candidates)
+    model = PMLMA(tune=True, random_state=0).fit(X, candidates)
     save_model(model, tmp_path / "auto.skpml")
     again = load_model(tmp_path / "auto.skpml")
     assert again.weights_ == model.weights_
@@ -319,7 +331,7 @@ def test_views_are_seen_while_weights_are_chosen(partial_problem):
     X, candidates, _ = partial_problem
     noise = np.random.default_rng(0).normal(size=(len(X), 200))
     side_by_side = np.hstack([X, noise])
-    auto = {"weights": "auto", "random_state": 0}
+    auto = {"tune": True, "random_state": 0}
     share = {"telling": 1.0, "noise": 0.0}
     seen = PMLMA(view_weights=share, **auto).fit({"telling": X, "noise": noise}, candidates)
     groups = {"telling": list(range(10)), "noise": list(range(10, 210))}

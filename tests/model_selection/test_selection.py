@@ -138,7 +138,7 @@ def test_oracle_uses_the_truth_and_needs_it():
 @pytest.mark.parametrize("search", ["grid", "halving"])
 def test_repeats_and_does_not_depend_on_row_order(partial_problem, search):
     X, candidates, _ = partial_problem
-    grid = {"gamma": [1e-3, 1.0, 100.0], "lam": [0.1, 1.0]}
+    grid = {"ridge_weight": [1e-3, 1.0, 100.0], "low_rank_weight": [0.1, 1.0]}
     first = select_parameters(PMLMA(n_anchors=20), grid, X, candidates, search=search)
     again = select_parameters(PMLMA(n_anchors=20), grid, X, candidates, search=search)
     assert first == again
@@ -153,7 +153,7 @@ def test_estimator_and_data_are_left_alone(partial_problem):
     X, candidates, _ = partial_problem
     estimator = PMLMA()
     before, features, labels = estimator.get_params(), X.copy(), candidates.copy()
-    select_parameters(estimator, {"gamma": [0.1, 1.0]}, X, candidates)
+    select_parameters(estimator, {"ridge_weight": [0.1, 1.0]}, X, candidates)
     assert estimator.get_params() == before
     assert not hasattr(estimator, "coef_")
     assert (features == X).all()
@@ -174,9 +174,9 @@ def test_estimator_and_data_are_left_alone(partial_problem):
 )
 def test_shared_grid_gives_what_single_fits_give(partial_problem, monkeypatch, settings, shares):
     X, candidates, _ = partial_problem
-    grid = {"gamma": [1e-2, 1.0], "lam": [0.1, 5.0], "beta": [0.0, 1.0]}
+    grid = {"ridge_weight": [1e-2, 1.0], "low_rank_weight": [0.1, 5.0], "prototype_weight": [0.0, 1.0]}
     estimator = PMLMA(random_state=0, tol=1e-8, max_iter=30, **settings)
-    points = [{"gamma": 1.0}]
+    points = [{"ridge_weight": 1.0}]
     assert can_share(estimator, points, n_labels=6) is shares
     together = select_parameters(estimator, grid, X, candidates)
     monkeypatch.setattr("skpml.modal_alignment._tuning.can_share", lambda *_args, **_kwargs: False)
@@ -190,18 +190,18 @@ def test_shared_grid_gives_what_single_fits_give(partial_problem, monkeypatch, s
 
 def test_weights_that_the_shared_grid_does_not_cover_are_fitted_one_by_one(partial_problem):
     X, candidates, _ = partial_problem
-    assert not can_share(PMLMA(), [{"gamma": 0.0}], n_labels=6)
-    assert not can_share(PMLMA(), [{"gamma": 1.0, "n_neighbors": 3}], n_labels=6)
-    assert not can_share(PMLMA(gamma=0.0), [{"lam": 1.0}], n_labels=6)
-    found = select_parameters(PMLMA(), {"gamma": [0.0, 1.0], "n_neighbors": [3, 5]}, X, candidates)
+    assert not can_share(PMLMA(), [{"ridge_weight": 0.0}], n_labels=6)
+    assert not can_share(PMLMA(), [{"ridge_weight": 1.0, "n_neighbors": 3}], n_labels=6)
+    assert not can_share(PMLMA(ridge_weight=0.0), [{"low_rank_weight": 1.0}], n_labels=6)
+    found = select_parameters(PMLMA(), {"ridge_weight": [0.0, 1.0], "n_neighbors": [3, 5]}, X, candidates)
     assert len(found.table) == 4
-    with pytest.raises(ValueError, match="gamma"):
-        select_parameters(PMLMA(), {"gamma": [-1.0, 1.0]}, X, candidates)
+    with pytest.raises(ValueError, match="ridge_weight"):
+        select_parameters(PMLMA(), {"ridge_weight": [-1.0, 1.0]}, X, candidates)
 
 
 def test_fewer_features_than_labels(partial_problem):
     X, candidates, _ = partial_problem
-    found = select_parameters(PMLMA(feature_map="linear"), {"gamma": [0.1, 1.0]}, X[:, :3], candidates)
+    found = select_parameters(PMLMA(feature_map="linear"), {"ridge_weight": [0.1, 1.0]}, X[:, :3], candidates)
     assert found.n_fits == 6
 
 
@@ -224,7 +224,7 @@ def test_halving_finds_the_winner_of_the_grid_with_less_work():
 def test_pipelines_sparse_features_and_label_sets():
     X, candidates, _ = planted(120)
     pipeline = make_pipeline(StandardScaler(with_mean=False), PMLMA())
-    grid = {"pmlma__gamma": [0.1, 1000.0]}
+    grid = {"pmlma__ridge_weight": [0.1, 1000.0]}
     dense = select_parameters(pipeline, grid, X, candidates)
     sparse = select_parameters(pipeline, grid, scipy.sparse.csr_array(X), scipy.sparse.csr_array(candidates))
     sets = [{f"label {j}" for j in np.flatnonzero(row)} for row in candidates]
@@ -236,8 +236,8 @@ def test_data_frames_keep_their_names():
     X, candidates, _ = planted(120)
     frame = pandas.DataFrame(X, columns=[f"feature {j}" for j in range(6)])
     assert (
-        select_parameters(PMLMA(), {"gamma": [0.1, 1.0]}, frame, candidates).table
-        == select_parameters(PMLMA(), {"gamma": [0.1, 1.0]}, X, candidates).table
+        select_parameters(PMLMA(), {"ridge_weight": [0.1, 1.0]}, frame, candidates).table
+        == select_parameters(PMLMA(), {"ridge_weight": [0.1, 1.0]}, X, candidates).table
     )
 
 
@@ -245,7 +245,7 @@ def test_a_label_that_only_one_row_has_stops_nothing(partial_problem):
     X, candidates, _ = partial_problem
     rare = np.zeros((len(X), 1), int)
     rare[7] = 1
-    found = select_parameters(PMLMA(), {"gamma": [0.1, 1.0]}, X, np.hstack([candidates, rare]))
+    found = select_parameters(PMLMA(), {"ridge_weight": [0.1, 1.0]}, X, np.hstack([candidates, rare]))
     assert np.isfinite(found.score)
 
 
@@ -266,13 +266,13 @@ def test_an_error_of_a_fit_names_the_point():
 @pytest.mark.parametrize(
     ("grid", "error", "message"),
     [
-        ([("gamma", [1])], TypeError, "grid must be a dict"),
+        ([("ridge_weight", [1])], TypeError, "grid must be a dict"),
         (None, TypeError, "grid must be a dict"),
         ({}, ValueError, "grid is empty"),
-        ({"gama": [1]}, ValueError, "PMLMA has no parameter 'gama'; did you mean 'gamma'?"),
-        ({"zzz": [1]}, ValueError, "PMLMA has no parameter 'zzz'; it has alpha, basis"),
-        ({"gamma": []}, ValueError, "'gamma' has no values"),
-        ({"gamma": 1.0}, TypeError, "the values of 'gamma' must be a list, got 1.0"),
+        ({"ridge_wight": [1]}, ValueError, "no parameter 'ridge_wight'; did you mean 'ridge_weight'?"),
+        ({"zzz": [1]}, ValueError, "PMLMA has no parameter 'zzz'; it has alignment_weight, basis"),
+        ({"ridge_weight": []}, ValueError, "'ridge_weight' has no values"),
+        ({"ridge_weight": 1.0}, TypeError, "the values of 'ridge_weight' must be a list, got 1.0"),
         ({"feature_map": "rbf"}, TypeError, "the values of 'feature_map' must be a list, got 'rbf'"),
     ],
 )
@@ -296,25 +296,25 @@ def test_bad_grids_are_refused(partial_problem, grid, error, message):
 def test_bad_settings_are_refused(partial_problem, changes, message):
     X, candidates, _ = partial_problem
     with pytest.raises(ValueError, match="must be") as caught:
-        select_parameters(PMLMA(), {"gamma": [1.0]}, X, candidates, **changes)
+        select_parameters(PMLMA(), {"ridge_weight": [1.0]}, X, candidates, **changes)
     assert message in str(caught.value)
 
 
 def test_bad_data_are_refused(partial_problem):
     X, candidates, _ = partial_problem
     with pytest.raises(ValueError, match="X has 100 rows, but candidates have 120"):
-        select_parameters(PMLMA(), {"gamma": [1.0]}, X[:100], candidates)
+        select_parameters(PMLMA(), {"ridge_weight": [1.0]}, X[:100], candidates)
     with pytest.raises(ValueError, match="nothing to choose by"):
-        select_parameters(PMLMA(), {"gamma": [1.0]}, X, np.ones_like(candidates))
+        select_parameters(PMLMA(), {"ridge_weight": [1.0]}, X, np.ones_like(candidates))
     with pytest.raises(ValueError, match=r"graph has shape \(3, 3\), but X has 120 rows"):
-        select_parameters(PMLMA(graph=scipy.sparse.eye_array(3)), {"gamma": [1.0]}, X, candidates)
+        select_parameters(PMLMA(graph=scipy.sparse.eye_array(3)), {"ridge_weight": [1.0]}, X, candidates)
 
 
 def test_a_graph_is_cut_to_the_rows_of_a_fold(partial_problem):
     X, candidates, _ = partial_problem
     graph = neighbor_similarity(X, n_neighbors=4)
-    model = PMLMA(graph=graph, alpha=1.0, random_state=0)
-    found = select_parameters(model, {"gamma": [1.0]}, X, candidates)
+    model = PMLMA(graph=graph, alignment_weight=1.0, random_state=0)
+    found = select_parameters(model, {"ridge_weight": [1.0]}, X, candidates)
     folds = InnerFolds(X, candidates, n_folds=3, random_state=0)
     for (train, held_out), value in zip(folds.splits, found.table[0]["fold_scores"], strict=True):
         single = clone(model).set_params(graph=graph[train][:, train]).fit(X[train], candidates[train])

@@ -247,7 +247,7 @@ def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str
 
 
 def _decompose(run: Run, data: FoldData, result: dict[str, Any]) -> None:
-    from skpml.modal_alignment._decomposition import low_rank_orthogonal, low_rank_sparse
+    from skpml.modal_alignment import low_rank_orthogonal, low_rank_sparse
 
     candidates, truth = data.dataset.candidates, data.dataset.truth
     Y = candidates.astype(np.float64)

@@ -1,6 +1,6 @@
-"""Splitting a candidate matrix by itself, without features: low-rank orthogonal, and low-rank plus sparse.
+"""Decompose a candidate matrix without features: low-rank orthogonal, or low-rank plus sparse.
 
-The first is the decomposition inside PML-MA, the second the classical alternative it is compared with.
+The first is the decomposition inside PML-MA, the second the classical alternative that it is compared with.
 """
 
 from __future__ import annotations
@@ -12,16 +12,32 @@ from array_api_compat import array_namespace, device
 from sklearn.exceptions import ConvergenceWarning
 
 from skpml.linalg import Array, nuclear_norm, singular_value_threshold, soft_threshold
-from skpml.modal_alignment._objective import decomposition_loss
 from skpml.modal_alignment._solver import Basis
-from skpml.modal_alignment._updates import decomposition_gradient, update_basis, update_pseudo_labels
-
-__all__ = ["OrthogonalDecomposition", "SparseDecomposition", "low_rank_orthogonal", "low_rank_sparse"]
+from skpml.modal_alignment._updates import (
+    decomposition_gradient,
+    decomposition_loss,
+    update_basis,
+    update_pseudo_labels,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrthogonalDecomposition:
-    """``Y ≈ R Qᵀ``: pseudo-labels R, orthogonal basis Q, and the objective after every iteration."""
+    """Result of :func:`low_rank_orthogonal`: ``Y ≈ R Qᵀ``.
+
+    Attributes
+    ----------
+    pseudo_labels : array of shape (n, c)
+        R.
+    basis : array of shape (c, c)
+        Q.
+    objective : list of float
+        Value after every iteration.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the stopping rule was met.
+    """
 
     pseudo_labels: Array
     basis: Array
@@ -32,7 +48,19 @@ class OrthogonalDecomposition:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseDecomposition:
-    """``Y = G + N``: a low-rank part and a sparse part."""
+    """Result of :func:`low_rank_sparse`: ``Y = G + N``.
+
+    Attributes
+    ----------
+    low_rank : array of shape (n, c)
+        G.
+    sparse : array of shape (n, c)
+        N.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the stopping rule was met.
+    """
 
     low_rank: Array
     sparse: Array
@@ -41,26 +69,39 @@ class SparseDecomposition:
 
 
 def low_rank_orthogonal(
-    Y: Array, *, lam: float = 1.0, basis: Basis = "orthogonal", max_iter: int = 50, tol: float = 1e-3
+    Y: Array,
+    *,
+    low_rank_weight: float = 1.0,
+    basis: Basis = "orthogonal",
+    max_iter: int = 50,
+    tol: float = 1e-3,
 ) -> OrthogonalDecomposition:
-    """Low-rank orthogonal decomposition: ``min ‖Y − RQᵀ‖² + λ‖R‖*`` over ``QᵀQ = I`` and ``0 ≤ R ≤ Y``.
+    """Minimize ``‖Y − RQᵀ‖² + λ‖R‖*`` over ``QᵀQ = I`` and ``0 ≤ R ≤ Y``.
 
-    Alternates PML-MA's own updates of Q and R without any feature term. The step in R thresholds and then clips, which
-    is not the joint proximal map of both: near the end the objective may move up by a part in a million.
+    Alternates PML-MA's updates of Q and R, without any feature term. The step in R thresholds and then clips, which is
+    not the joint proximal map of both: near the end the objective may rise by a part in a million.
 
     Parameters
     ----------
     Y : array of shape (n, c)
         Candidates as floating-point 0 and 1, of any array namespace.
-    lam : float
+    low_rank_weight : float, default=1.0
         Weight λ of the nuclear norm, at least 0. Zero gives ``R = Y``.
-    basis : {"orthogonal", "identity"}
-        Learn Q, or keep it at I.
-    max_iter, tol
-        Stop where the objective changes by less than ``tol``, relative to its last value.
+    basis : {"orthogonal", "identity"}, default="orthogonal"
+        Learn Q, or keep it at the identity.
+    max_iter : int, default=50
+        Maximum number of iterations.
+    tol : float, default=1e-3
+        Stop when the relative change of the objective is at most this.
+
+    Returns
+    -------
+    OrthogonalDecomposition
+        Pseudo-labels, basis and course of the iteration.
     """
+    lam = low_rank_weight
     if lam < 0:
-        raise ValueError(f"lam must be at least 0, got {lam}.")
+        raise ValueError(f"low_rank_weight must be at least 0, got {lam}.")
     xp = array_namespace(Y)
     R, Q = Y, None
     objective: list[float] = []
@@ -86,7 +127,7 @@ def low_rank_orthogonal(
 def low_rank_sparse(
     Y: Array, *, sparsity: float | None = None, max_iter: int = 5000, tol: float = 1e-7
 ) -> SparseDecomposition:
-    """Robust principal component analysis: ``min ‖G‖* + σ‖N‖₁`` subject to ``G + N = Y``.
+    """Minimize ``‖G‖* + σ‖N‖₁`` subject to ``G + N = Y`` (robust principal component analysis).
 
     Augmented Lagrangian with multiplier M and penalty μ, alternating the two proximal maps: singular value
     thresholding of ``Y − N + M/μ`` at 1/μ, soft thresholding of ``Y − G + M/μ`` at σ/μ, then
@@ -96,10 +137,17 @@ def low_rank_sparse(
     ----------
     Y : array of shape (n, c)
         Floating point, of any array namespace.
-    sparsity : float or None
-        σ; None is ``1/√max(n, c)``, under which exact recovery is proved for enough rank and sparsity.
-    max_iter, tol
-        Stop where ``‖Y − G − N‖`` and the last change of N are at most ``tol ‖Y‖``.
+    sparsity : float or None, default=None
+        σ; None is ``1/√max(n, c)``, for which exact recovery is proved if rank and noise are low enough.
+    max_iter : int, default=5000
+        Maximum number of iterations.
+    tol : float, default=1e-7
+        Stop when ``‖Y − G − N‖`` and the last change of N are at most ``tol ‖Y‖``.
+
+    Returns
+    -------
+    SparseDecomposition
+        Both parts and course of the iteration.
     """
     xp = array_namespace(Y)
     weight = max(Y.shape) ** -0.5 if sparsity is None else sparsity

@@ -20,7 +20,8 @@ from skpml.views import ViewScaler
 
 __all__ = ["PMLMA"]
 
-_NOTHING_BELIEVED = 1e-3
+# Below this, all confidences are taken to be 0.
+_NO_CONFIDENCE = 1e-3
 
 
 class PMLMA(BasePMLClassifier):
@@ -36,12 +37,17 @@ class PMLMA(BasePMLClassifier):
 
     Parameters
     ----------
-    lam, alpha, beta, gamma : float, default=1, 0.01, 0.01, 1
-        Weights λ (low rank), α (local alignment), β (prototypes), γ (size of the classifier), each at least 0.
-    weights : None or "auto", default=None
-        None takes the four weights as given. "auto" chooses all four without a true label: of about forty points, the
-        one that ranks the candidates of rows left out of a fit best. What was given then serves only where the
-        candidates tell nothing apart.
+    low_rank_weight : float, default=1.0
+        λ, the weight of the nuclear norm of the pseudo-labels, at least 0.
+    alignment_weight : float, default=0.01
+        α, the weight of the alignment between neighbors, at least 0.
+    prototype_weight : float, default=0.01
+        β, the weight of the distances to the prototypes, at least 0.
+    ridge_weight : float, default=1.0
+        γ, the weight of the size of the classifier, at least 0.
+    tune : bool, default=False
+        Choose the four weights without true labels: of about forty points, the one that ranks the candidates of held-out
+        rows best. The given weights are then used only if no row has both a candidate and a non-candidate.
     n_neighbors : int, default=5
         Neighbours of a row in the similarity graph.
     subspace_dim : int or None, default=None
@@ -75,9 +81,9 @@ class PMLMA(BasePMLClassifier):
         What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
     callback : callable or None, default=None
         Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. The fits
-        behind ``weights="auto"`` do not call it.
+        behind ``tune=True`` do not call it.
     random_state : int, RandomState or None, default=None
-        Draws the anchors, where not all rows are anchors, and the inner folds of ``weights="auto"``. Nothing else is
+        Draws the anchors, where not all rows are anchors, and the inner folds of ``tune=True``. Nothing else is
         random.
 
     Attributes
@@ -145,11 +151,11 @@ class PMLMA(BasePMLClassifier):
     def __init__(
         self,
         *,
-        lam: float = 1.0,
-        alpha: float = 1e-2,
-        beta: float = 1e-2,
-        gamma: float = 1.0,
-        weights: str | None = None,
+        low_rank_weight: float = 1.0,
+        alignment_weight: float = 1e-2,
+        prototype_weight: float = 1e-2,
+        ridge_weight: float = 1.0,
+        tune: bool = False,
         n_neighbors: int = 5,
         subspace_dim: int | None = None,
         feature_map: Any = "rbf",
@@ -167,11 +173,11 @@ class PMLMA(BasePMLClassifier):
         callback: Callback | None = None,
         random_state: Any = None,
     ) -> None:
-        self.lam = lam
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.weights = weights
+        self.low_rank_weight = low_rank_weight
+        self.alignment_weight = alignment_weight
+        self.prototype_weight = prototype_weight
+        self.ridge_weight = ridge_weight
+        self.tune = tune
         self.n_neighbors = n_neighbors
         self.subspace_dim = subspace_dim
         self.feature_map = feature_map
@@ -223,21 +229,21 @@ class PMLMA(BasePMLClassifier):
         self.prototypes_ = solution.prototypes
         self.basis_ = solution.basis
         self._record(solution.history, converged=solution.converged)
-        if self.confidences_.max() < _NOTHING_BELIEVED:
+        if self.confidences_.max() < _NO_CONFIDENCE:
             warnings.warn(
-                f"No candidate is believed: the low-rank weight lam={self.weights_['lam']:g} outweighs "
-                f"{X.shape[0]} rows. Use a smaller lam.",
+                f"All confidences are near 0: low_rank_weight={self.weights_['low_rank_weight']:g} is too large for "
+                f"{X.shape[0]} rows. Use a smaller one.",
                 UserWarning,
                 stacklevel=3,
             )
         return solution.scores
 
     def _set_weights(self, X: Any, Y: NDArray[Any]) -> None:
-        if self.weights is None:
+        if self.tune:
+            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
+        else:
             self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
             self.selection_: dict[str, Any] = {"tried": []}
-        else:
-            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
 
     def _with_known_views(self) -> PMLMA:
         """A model for the same matrix whose views and their weights are those that were found."""
@@ -257,7 +263,7 @@ class PMLMA(BasePMLClassifier):
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:
             return check_similarity(self.graph, scaled.shape[0])
-        if self.weights_["alpha"] == 0 or "alignment" in self.without:
+        if self.weights_["alignment_weight"] == 0 or "alignment" in self.without:
             return None
         return neighbor_similarity(scaled, n_neighbors=self.n_neighbors)
 
@@ -268,14 +274,12 @@ class PMLMA(BasePMLClassifier):
     def _check_parameters(self) -> None:
         check_parameters(
             self,
-            weights=("lam", "alpha", "beta", "gamma", "tol"),
+            weights=(*WEIGHTS, "tol"),
             counts=("n_neighbors", "max_iter"),
             optional_counts=("subspace_dim", "n_anchors"),
             choices={"prototypes": ("mean", "least-squares"), "basis": ("orthogonal", "identity")},
         )
         if isinstance(self.without, str) or not isinstance(self.without, Collection):
             raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
-        if self.weights is not None and not (isinstance(self.weights, str) and self.weights == "auto"):
-            raise ValueError(
-                f'weights must be None, for those given as lam, alpha, beta and gamma, or "auto", got {self.weights!r}.'
-            )
+        if not isinstance(self.tune, (bool, np.bool_)):
+            raise ValueError(f"tune must be True or False, got {self.tune!r}.")

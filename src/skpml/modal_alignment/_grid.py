@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from skpml.linalg import one_blas, sparse_operator, squared_row_norms
+from skpml.linalg import one_blas, singular_value_threshold, sparse_operator, squared_row_norms
 from skpml.modal_alignment._solver import Weights
 
 Floats = NDArray[np.floating[Any]]
@@ -74,10 +74,10 @@ def solve_grid(
     Y: Floats,
     similarity: Any = None,
     *,
-    lam: Sequence[float],
-    alpha: Sequence[float],
-    beta: Sequence[float],
-    gamma: Sequence[float],
+    low_rank_weight: Sequence[float],
+    alignment_weight: Sequence[float],
+    prototype_weight: Sequence[float],
+    ridge_weight: Sequence[float],
     max_iter: int = 50,
     tol: float = 1e-3,
 ) -> Iterator[GridPoint]:
@@ -96,8 +96,8 @@ def solve_grid(
         Candidates as 0.0 and 1.0.
     similarity : scipy sparse (n, n) or None
         Symmetric neighbour similarity; None leaves local alignment out.
-    lam, alpha, beta, gamma : sequences of float
-        Values of each weight; gamma above 0, the others at least 0.
+    low_rank_weight, alignment_weight, prototype_weight, ridge_weight : sequences of float
+        Values of λ, α, β and γ; γ above 0, the others at least 0.
     max_iter, tol
         As for a single fit.
 
@@ -110,18 +110,20 @@ def solve_grid(
         raise ValueError(
             f"The shared grid needs d >= c, got d = {X.shape[1]} features and c = {Y.shape[1]} labels."
         )
-    if min(gamma, default=1.0) <= 0:
-        raise ValueError(f"The shared grid needs gamma above 0, got {min(gamma):g}.")
+    if min(ridge_weight, default=1.0) <= 0:
+        raise ValueError(f"The shared grid needs ridge_weight above 0, got {min(ridge_weight):g}.")
     X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
     with one_blas(X):
         shared = _Shared(X, Y, np.float32 if tol > _COARSE_TOLERANCE else np.float64)
-        inner = list(product(lam, beta))
-        if any(beta):
-            shared.multiply_by_gram(len(inner) * len(alpha) * len(gamma))
-        ridges_together, points_together = shared.room(len(gamma))
-        groups = np.array_split(np.asarray(gamma, dtype=np.float64), ceil(len(gamma) / ridges_together))
-        for strength in alpha:
-            side = _FeatureSide(shared, similarity, strength)
+        inner = list(product(low_rank_weight, prototype_weight))
+        if any(prototype_weight):
+            shared.multiply_by_gram(len(inner) * len(alignment_weight) * len(ridge_weight))
+        ridges_together, points_together = shared.room(len(ridge_weight))
+        groups = np.array_split(
+            np.asarray(ridge_weight, dtype=np.float64), ceil(len(ridge_weight) / ridges_together)
+        )
+        for alpha in alignment_weight:
+            side = _FeatureSide(shared, similarity, alpha)
             for ridges in groups:
                 yield from _solve_ridges(side, ridges.tolist(), inner, points_together, max_iter, tol)
 
@@ -324,7 +326,8 @@ class _Point:
             Z += pull
             Z -= (self.beta * length * between) @ self.labels
         Z.ravel()[shared.places] += old + length * (1 - (1 + side.row_weights) * old)
-        self.previous, self.values = old, np.clip(_shrink(Z, self.lam * length / 2).take(shared.places), 0, 1)
+        Z = singular_value_threshold(Z, self.lam * length / 2)
+        self.previous, self.values = old, np.clip(Z.take(shared.places), 0, 1)
         self.labels = np.zeros_like(Z)
         self.labels.ravel()[shared.places] = self.values
         self.row_sums = np.bincount(shared.rows, self.values, len(self.row_sums))
@@ -350,23 +353,15 @@ class _Point:
         """The classifier belongs to the pseudo-labels before the last step, as in a single fit."""
         side = self.classifier.side
         return GridPoint(
-            weights=Weights(lam=self.lam, alpha=side.alpha, beta=self.beta, gamma=self.classifier.gamma),
+            weights=Weights(
+                low_rank_weight=self.lam,
+                alignment_weight=side.alpha,
+                prototype_weight=self.beta,
+                ridge_weight=self.classifier.gamma,
+            ),
             coef=coef,
             pseudo_labels=self.labels.T.copy(),
             objective=self.objective,
             n_iter=len(self.objective),
             converged=self.converged,
         )
-
-
-def _shrink(Zt: Floats, tau: float) -> Floats:
-    """:func:`skpml.linalg.singular_value_threshold` of a c×n matrix that keeps its layout."""
-    if tau == 0:
-        return Zt
-    if Zt.shape[0] > Zt.shape[1]:
-        return _shrink(Zt.T, tau).T
-    squares, vectors = np.linalg.eigh(Zt @ Zt.T)
-    values = np.sqrt(np.clip(squares, 0.0, None))
-    kept = values > tau
-    factors = np.where(kept, 1 - tau / np.where(kept, values, 1.0), 0.0)
-    return ((vectors * factors) @ vectors.T) @ Zt

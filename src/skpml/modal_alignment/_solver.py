@@ -1,4 +1,4 @@
-"""The alternating loop of PML-MA: arrays in, :class:`Solution` out. Knows nothing of scikit-learn.
+"""The alternating loop of PML-MA: arrays in, :class:`Solution` out, without scikit-learn.
 
 Letters as in :mod:`skpml.modal_alignment._updates`. Every array belongs to the namespace of the inputs (NumPy, PyTorch or
 any other of the array API standard).
@@ -7,21 +7,26 @@ any other of the array API standard).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from array_api_compat import array_namespace, device
 
-from skpml.linalg import Array, one_blas, ridge_factor, sparse_operator, squared_row_norms, tall_product
-from skpml.modal_alignment import _objective as objective
+from skpml.linalg import (
+    Array,
+    nuclear_norm,
+    one_blas,
+    ridge_factor,
+    sparse_operator,
+    squared_row_norms,
+    tall_product,
+)
 from skpml.modal_alignment import _updates as updates
 
 Basis = Literal["orthogonal", "identity"]
 Component = Literal["decomposition", "alignment", "prototypes"]
 Callback = Callable[[int, dict[str, float]], Any]
 
-# Names of the weights, in the order of the paper's λ, α, β, γ.
-WEIGHTS = ("lam", "alpha", "beta", "gamma")
 COMPONENTS: tuple[Component, ...] = ("decomposition", "alignment", "prototypes")
 # The columns of a history: the weighted terms, their sum, and how far the label basis has turned.
 TERMS = (
@@ -37,36 +42,60 @@ HISTORY = (*TERMS, "objective", "basis_drift")
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """Weights of the objective: low rank λ, local alignment α, prototypes β, classifier size γ."""
+    """Weights of the terms of PML-MA's objective.
 
-    lam: float = 1.0
-    alpha: float = 1e-2
-    beta: float = 1e-2
-    gamma: float = 1.0
+    Attributes
+    ----------
+    low_rank_weight : float
+        λ, of the nuclear norm of the pseudo-labels.
+    alignment_weight : float
+        α, of the alignment between neighbors.
+    prototype_weight : float
+        β, of the distances to the prototypes.
+    ridge_weight : float
+        γ, of the size of the classifier.
+    """
+
+    low_rank_weight: float = 1.0
+    alignment_weight: float = 1e-2
+    prototype_weight: float = 1e-2
+    ridge_weight: float = 1.0
+
+
+# In the order of the paper's λ, α, β, γ.
+WEIGHTS = tuple(field.name for field in fields(Weights))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """What a fit leaves behind.
+    """Result of :func:`solve`.
+
+    As in the paper, the last step of a fit is one in the pseudo-labels. Prototypes are those of the final pseudo-labels;
+    the classifier and the label basis were computed just before that step. At convergence the difference is of the order
+    of the tolerance.
 
     Attributes
     ----------
-    coef : (d, c)
+    coef : array of shape (d, c)
         ``P1 P2ᵀ``: scores are ``X @ coef``.
-    scores : (n, c)
-        Scores of the rows that were fitted.
-    feature_projection : (d, m)
-    label_projection : (c, m)
-    pseudo_labels : (n, c)
+    scores : array of shape (n, c)
+        Scores of the training rows.
+    feature_projection : array of shape (d, m)
+        P1.
+    label_projection : array of shape (c, m)
+        P2.
+    pseudo_labels : array of shape (n, c)
         R, between 0 and the candidates.
-    basis : (c, c)
+    basis : array of shape (c, c)
         Q.
-    prototypes : (d, c)
+    prototypes : array of shape (d, c)
         V.
-    history : dict of lists
-        One value an iteration: each weighted loss term, ``"objective"`` (their sum) and ``"basis_drift"`` (‖Q − I‖).
+    history : dict of str to list of float
+        One value per iteration: each weighted loss term, ``"objective"`` (their sum) and ``"basis_drift"`` (‖Q − I‖).
     n_iter : int
+        Number of iterations.
     converged : bool
+        Whether the stopping rule was met.
     """
 
     coef: Array
@@ -81,7 +110,7 @@ class Solution:
     converged: bool
 
 
-class _Neighbourhood:
+class _Graph:
     """The graph as the algorithm sees it: degrees, ``w = 1 + αδ`` and the product with S."""
 
     def __init__(self, similarity: Any, alpha: float, like: Array) -> None:
@@ -115,29 +144,38 @@ def solve(
     tol: float = 1e-3,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimise PML-MA's objective by alternating block updates.
+    """Minimize PML-MA's objective by alternating block updates.
 
     Parameters
     ----------
-    X : (n, d)
+    X : array of shape (n, d)
         Mapped features.
-    Y : (n, c)
+    Y : array of shape (n, c)
         Candidates as 0.0 and 1.0, in the dtype of X.
-    similarity : scipy sparse (n, n) or None
-        Symmetric neighbour similarity; None (or ``weights.alpha == 0``) leaves local alignment out.
+    similarity : scipy sparse matrix of shape (n, n) or None, default=None
+        Symmetric neighbor similarity; None (or an alignment weight of 0) omits local alignment.
     weights : Weights
-    subspace_dim : int or None
+        Weights of the terms.
+    subspace_dim : int or None, default=None
         m, the dimension of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every
-        update and is left at the identity.
-    prototypes, basis
-        Form of V, and whether Q is learnt or kept at I.
-    without : collection of {"decomposition", "alignment", "prototypes"}
-        Terms to leave out (the ablation). Without alignment the classifier is fitted once, at the end, to the final
-        pseudo-labels.
-    max_iter, tol
-        Stop where the objective changes by less than ``tol``, relative to its last value.
-    callback : callable or None
+        update and stays the identity.
+    prototypes : {"mean", "least-squares"}, default="mean"
+        Form of V.
+    basis : {"identity", "orthogonal"}, default="identity"
+        Keep Q at the identity, or learn it.
+    without : collection of {"decomposition", "alignment", "prototypes"}, default=()
+        Terms to omit, for ablation. Without alignment the classifier is fitted once, to the final pseudo-labels.
+    max_iter : int, default=50
+        Maximum number of iterations.
+    tol : float, default=1e-3
+        Stop when the relative change of the objective is at most this.
+    callback : callable or None, default=None
         Called as ``callback(iteration, losses)`` after every iteration; a true return value stops the fit.
+
+    Returns
+    -------
+    Solution
+        Classifier, pseudo-labels and course of the fit.
     """
     with one_blas(X):
         fit = _Fit(X, Y, similarity, weights, subspace_dim, prototypes, basis, frozenset(without))
@@ -145,7 +183,7 @@ def solve(
 
 
 class _Fit:
-    """State of one fit. Built once, stepped by :meth:`run`; every update itself is a pure function."""
+    """State of one fit. Every update itself is a pure function."""
 
     def __init__(
         self,
@@ -166,16 +204,18 @@ class _Fit:
         m = min(d, c) if subspace_dim is None else subspace_dim
         if not 1 <= m <= min(d, c):
             raise ValueError(f"subspace_dim must lie between 1 and min(d, c) = {min(d, c)}, got {m}.")
-        self.X, self.Y, self.weights, self.prototype_kind = X, Y, weights, prototypes
+        self.X, self.Y, self.prototype_kind = X, Y, prototypes
         self.aligns = "alignment" not in without
         self.decomposes = "decomposition" not in without
         self.turns = self.decomposes and basis == "orthogonal"
-        self.beta = weights.beta if "prototypes" not in without else 0.0
-        self.lam = weights.lam if self.decomposes else 0.0
-        self.graph = _Neighbourhood(similarity if self.aligns else None, weights.alpha, X)
+        self.lam = weights.low_rank_weight if self.decomposes else 0.0
+        self.beta = weights.prototype_weight if "prototypes" not in without else 0.0
+        self.gamma = weights.ridge_weight
+        self.graph = _Graph(similarity if self.aligns else None, weights.alignment_weight, X)
         self.eye = xp.eye(c, dtype=Y.dtype, device=device(Y))
 
-        self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=weights.gamma)
+        # The left side of the classifier's equation never changes: it is factored once.
+        self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=self.gamma)
         self.squared_norms = squared_row_norms(X) if self.beta else None
 
         self._set_pseudo_labels(Y)
@@ -187,8 +227,8 @@ class _Fit:
     def _start_projections(self, m: int) -> None:
         """P2 spans the m label directions that the features predict best; P1 follows.
 
-        The paper starts from random projections. This start depends on nothing random and turns with the labels:
-        the leading eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
+        The paper starts from random projections. This start is not random and turns with the labels: the leading
+        eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
         """
         target = tall_product(self.X, self._smoothed_pseudo_labels(), transpose=True)
         explained = target.T @ self.solve_ridge(target)
@@ -212,7 +252,7 @@ class _Fit:
         return M if self.P2 is None else M @ self.P2.T
 
     def _update_features_side(self, *, projection: bool, prototypes: bool) -> None:
-        """P1, V or both, and their products with X.
+        """P1 ("p1"–"p111": ``(Xᵀdiag(w)X + γI) P1 = Gᵀ R P2``), V or both, and their products with X.
 
         X is by far the largest array: both right-hand sides share one pass over it, and both products another.
         """
@@ -225,7 +265,7 @@ class _Fit:
         m = targets[0].shape[1] if projection else 0
         columns = []
         if projection:
-            self.P1 = updates.update_feature_projection(self.solve_ridge, sides[:, :m])
+            self.P1 = self.solve_ridge(sides[:, :m])
             columns.append(self.P1)
         if prototypes:
             update = updates.mean_prototypes if means else updates.least_squares_prototypes
@@ -260,7 +300,7 @@ class _Fit:
     def _iterate(self) -> None:
         if self.aligns and self.P2 is not None:
             self.P2 = updates.update_label_projection(
-                self.R, self.P1, self.graph.smooth(self.XP1), self.graph.row_weights, self.weights.gamma
+                self.R, self.P1, self.graph.smooth(self.XP1), self.graph.row_weights, self.gamma
             )
         if self.aligns or self.beta:
             self._update_features_side(projection=self.aligns, prototypes=self.beta > 0)
@@ -273,17 +313,17 @@ class _Fit:
         losses = dict.fromkeys(HISTORY, 0.0)
         if self.aligns:
             labels = self._project(self.R)
-            losses["global_alignment"] = objective.global_alignment_loss(self.XP1, labels)
-            losses["classifier"] = self.weights.gamma * objective.classifier_size(self.P1)
+            losses["global_alignment"] = updates.global_alignment_loss(self.XP1, labels)
+            losses["classifier"] = self.gamma * updates.classifier_size(self.P1)
             if self.SR is not None:
-                losses["local_alignment"] = self.graph.alpha * objective.local_alignment_loss(
+                losses["local_alignment"] = self.graph.alpha * updates.local_alignment_loss(
                     self.XP1, labels, self._project(self.SR), self.graph.degrees
                 )
         if self.decomposes:
-            losses["decomposition"] = objective.decomposition_loss(self.Y, self.R, self.Q)
-            losses["low_rank"] = self.lam * objective.nuclear_norm(self.R) if self.lam else 0.0
+            losses["decomposition"] = updates.decomposition_loss(self.Y, self.R, self.Q)
+            losses["low_rank"] = self.lam * nuclear_norm(self.R) if self.lam else 0.0
         if self.beta:
-            losses["prototypes"] = self.beta * objective.prototype_loss(
+            losses["prototypes"] = self.beta * updates.prototype_loss(
                 self.R, self.V, self.XV, self.squared_norms
             )
         losses["objective"] = sum(losses[term] for term in TERMS)
@@ -292,6 +332,7 @@ class _Fit:
         return losses
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> Solution:
+        """Iterate until the stopping rule is met."""
         history: dict[str, list[float]] = {name: [] for name in HISTORY}
         converged, previous, iteration = False, None, 0
         for iteration in range(1, max_iter + 1):
@@ -305,14 +346,13 @@ class _Fit:
             if converged or stopped:
                 break
             previous = current
-        if not (self.aligns and self.beta):
-            self._update_features_side(projection=not self.aligns, prototypes=not self.beta)
-        label_projection = self.eye if self.P2 is None else self.P2
+        # The classifier stays that of the last iteration, as in the paper; nothing but the prototypes depends on R now.
+        self._update_features_side(projection=not self.aligns, prototypes=True)
         return Solution(
             coef=self._back_project(self.P1),
             scores=self._back_project(self.XP1),
             feature_projection=self.P1,
-            label_projection=label_projection,
+            label_projection=self.eye if self.P2 is None else self.P2,
             pseudo_labels=self.R,
             basis=self.eye if self.Q is None else self.Q,
             prototypes=self.V,

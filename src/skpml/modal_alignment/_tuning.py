@@ -46,8 +46,8 @@ def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, flo
     count = np.count_nonzero(Y, axis=1)
     if not ((count > 0) & (count < Y.shape[1])).any():
         warnings.warn(
-            'weights="auto" has nothing to choose by: no row has both a candidate and a non-candidate. '
-            "The given lam, alpha, beta and gamma are used.",
+            "tune=True has nothing to choose by: no row has both a candidate and a non-candidate. "
+            "The given weights are used.",
             UserWarning,
             stacklevel=5,
         )
@@ -55,7 +55,7 @@ def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, flo
     seed = _draw_seed(model.random_state)
     folds = InnerFolds(X, Y, n_folds=N_FOLDS, random_state=seed)
     points: list[dict[str, float]] = []
-    inner = clone(model).set_params(weights=None, random_state=seed)
+    inner = clone(model).set_params(tune=False, random_state=seed)
     judge = judge_parameters(inner, points, folds.X, Y, folds.splits, target=Y, random_state=seed)
     best = dict(zip(WEIGHTS, _START, strict=True))
     # All rounds need the graphs and feature maps of the same folds.
@@ -84,8 +84,8 @@ def _check_rows(model: PMLMA, n_rows: int) -> None:
     if inner < needed:
         hint = " use a smaller n_neighbors, or" if has_neighbors else ""
         raise ValueError(
-            f'weights="auto" fits on two thirds of the rows and needs at least {needed} there, got {inner} of {n_rows};'
-            f"{hint} give lam, alpha, beta and gamma."
+            f"tune=True fits two thirds of the rows and needs at least {needed} there, got {inner} of {n_rows};"
+            f"{hint} set the weights and tune=False."
         )
 
 
@@ -126,7 +126,7 @@ def can_share(model: PMLMA, points: Sequence[Parameters], *, n_labels: int) -> b
         type(model)._fit is PMLMA._fit
         and type(model)._scores is PMLMA._scores
         and all(set(point) <= set(WEIGHTS) for point in points)
-        and model.weights is None
+        and not model.tune
         and model.basis == "identity"
         and model.prototypes == "mean"
         and model.subspace_dim in (None, n_labels)
@@ -136,7 +136,7 @@ def can_share(model: PMLMA, points: Sequence[Parameters], *, n_labels: int) -> b
         # Single fits raise an error for other values. Without a ridge there is no eigenbasis to share.
         and all(_is_weight(value) for point in points for value in point.values())
         and all(_is_weight(getattr(model, name)) for name in WEIGHTS)
-        and all(point.get("gamma", model.gamma) > 0 for point in points)
+        and all(point.get("ridge_weight", model.ridge_weight) > 0 for point in points)
         # All combinations are solved: they must not be many more than what was asked for.
         and prod(map(len, _values(model, points).values())) <= 2 * len(points)
     )
@@ -163,7 +163,9 @@ def share_points(
         return
     values = _values(model, points)
     # One iteration of one point fits the scaling and the feature map, and validates the input.
-    first = clone(model).set_params(**{**points[0], "alpha": max(values["alpha"]), "max_iter": 1})
+    first = clone(model).set_params(
+        **{**points[0], "alignment_weight": max(values["alignment_weight"]), "max_iter": 1}
+    )
     first.fit(X, Y)
     scaled = first.scaler_.transform(first._validate_features(X, reset=False))
     mapped = first.feature_map_.transform(scaled).astype(np.float64, copy=False)

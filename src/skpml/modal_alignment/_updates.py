@@ -1,14 +1,16 @@
-"""One pure function per block update of PML-MA.
+"""Terms of PML-MA's objective ("eqx"), and one pure function for each block update.
+
+    J = ‖XP1 − RP2‖² + ‖Y − RQᵀ‖² + λ‖R‖* + α Σ_ij S_ij ‖P1ᵀx_i − P2ᵀr_j‖² + β‖DX − RVᵀ‖² + γ‖P1P2ᵀ‖²
 
 Letters are the paper's: X features (n×d), Y candidates, R pseudo-labels and Q label basis (n×c, n×c, c×c), P1 and P2
-projections into the common space (d×m, c×m), V prototypes (d×c), S neighbour similarity with row sums δ, and
-``w = 1 + αδ``. The graph enters only through w and the map ``G M = M + αSM``, which is applied to thin matrices:
-``Gᵀ = Xᵀ(I + αS)`` acts on n×c, so neither S X nor any n×n array is formed.
+projections into the common space (d×m, c×m), V prototypes (d×c), S neighbor similarity with row sums δ, ``D = diag(R·1)``
+and ``w = 1 + αδ``. The weights are λ = ``low_rank_weight``, α = ``alignment_weight``, β = ``prototype_weight`` and
+γ = ``ridge_weight``. The graph enters only through w and the map ``G M = M + αSM``, which is applied to thin matrices:
+``Gᵀ = Xᵀ(I + αS)`` acts on n×c, so neither S X nor any n×n array is formed. Losses are returned without their weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 from array_api_compat import array_namespace, device
@@ -24,6 +26,46 @@ from skpml.linalg import (
 Prototypes = Literal["mean", "least-squares"]
 
 
+def _sum(values: Array) -> float:
+    return float(array_namespace(values).sum(values))
+
+
+def global_alignment_loss(projected_features: Array, projected_labels: Array) -> float:
+    """``‖XP1 − RP2‖²`` from ``XP1`` and ``RP2``."""
+    return _sum((projected_features - projected_labels) ** 2)
+
+
+def local_alignment_loss(
+    projected_features: Array, projected_labels: Array, neighbor_labels: Array, degrees: Array
+) -> float:
+    """``Σ_ij S_ij ‖P1ᵀx_i − P2ᵀr_j‖²`` from ``XP1``, ``RP2``, ``S RP2`` and δ.
+
+    Closed form: ``δ·rowsum((XP1)²) + δ·rowsum((RP2)²) − 2⟨XP1, S(RP2)⟩``.
+    """
+    squares = projected_features**2 + projected_labels**2
+    return _sum(degrees[:, None] * squares) - 2 * _sum(projected_features * neighbor_labels)
+
+
+def decomposition_loss(Y: Array, R: Array, Q: Array | None) -> float:
+    """``‖Y − RQᵀ‖²``; ``Q=None`` is the identity."""
+    return _sum((Y - (R if Q is None else R @ Q.T)) ** 2)
+
+
+def prototype_loss(R: Array, V: Array, XV: Array, squared_norms: Array) -> float:
+    """``‖DX − RVᵀ‖²`` from ``XV`` and the squared row norms of X.
+
+    Expanded: ``Σ_i d_i²‖x_i‖² − 2⟨R, D XV⟩ + ⟨R VᵀV, R⟩``, so that no n×d array is formed.
+    """
+    row_sums = array_namespace(R, V).sum(R, axis=1)
+    cross = _sum(R * XV * row_sums[:, None])
+    return _sum(row_sums**2 * squared_norms) - 2 * cross + _sum((R @ (V.T @ V)) * R)
+
+
+def classifier_size(P1: Array) -> float:
+    """``‖P1P2ᵀ‖²``, which is ``‖P1‖²`` since P2 has orthonormal columns."""
+    return _sum(P1**2)
+
+
 def update_label_projection(
     R: Array, P1: Array, smoothed_projection: Array, w: Array | None, gamma: float
 ) -> Array:
@@ -35,19 +77,11 @@ def update_label_projection(
     return polar_factor(symmetric_sylvester(R.T @ weighted, gamma * (P1.T @ P1), R.T @ smoothed_projection))
 
 
-def update_feature_projection(solve_ridge: Callable[[Array], Array], smoothed_labels: Array) -> Array:
-    """P1 ("p1"–"p111"): ``(Xᵀdiag(w)X + γI) P1 = Gᵀ R P2``, the left side factored once for the whole fit.
-
-    ``smoothed_labels`` is ``GᵀRP2 = Xᵀ(RP2 + αS RP2)``.
-    """
-    return solve_ridge(smoothed_labels)
-
-
 def update_basis(R: Array, Y: Array) -> Array:
-    """Q ("q3"): ``RᵀY = UΣVᵀ``, ``Q = V Uᵀ``, the orthogonal matrix that minimises ``‖Y − RQᵀ‖²``.
+    """Q ("q3"): ``RᵀY = UΣVᵀ``, ``Q = V Uᵀ``, the orthogonal matrix that minimizes ``‖Y − RQᵀ‖²``.
 
-    Where RᵀY is singular the minimiser is not unique; a multiple of the identity at the size of rounding errors picks
-    the one nearest to I, so that the result does not depend on the order of rows or labels.
+    The minimizer is not unique if RᵀY is singular. A multiple of the identity at the size of rounding errors selects the
+    one nearest to I, so that the result does not depend on the order of rows or labels.
     """
     xp = array_namespace(R, Y)
     M = Y.T @ R
@@ -59,7 +93,7 @@ def update_basis(R: Array, Y: Array) -> Array:
 def mean_prototypes(XtR: Array, R: Array) -> Array:
     """V as weighted means ("eq:update_prototypes"): ``v_j = Σ_i r_ij x_i / Σ_i r_ij``, from ``XtR = XᵀR``.
 
-    A label whose column of R is all zero gets the zero prototype.
+    A label whose column of R is all zero has the zero prototype.
     """
     xp = array_namespace(XtR, R)
     mass = xp.sum(R, axis=0)
@@ -69,9 +103,9 @@ def mean_prototypes(XtR: Array, R: Array) -> Array:
 
 
 def least_squares_prototypes(XtDR: Array, R: Array) -> Array:
-    """V by least squares ("eq24"): ``V = XᵀDR (RᵀR)⁻¹``, the minimiser of ``‖DX − RVᵀ‖²``, from ``XtDR = XᵀDR``.
+    """V by least squares ("eq24"): ``V = XᵀDR (RᵀR)⁻¹``, the minimizer of ``‖DX − RVᵀ‖²``, from ``XtDR = XᵀDR``.
 
-    The pseudo-inverse where RᵀR is singular, as with a label whose column of R is all zero.
+    The pseudo-inverse if RᵀR is singular, as with a label whose column of R is all zero.
     """
     return ridge_factor(R)(XtDR.T).T
 

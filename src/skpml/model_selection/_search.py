@@ -158,9 +158,10 @@ def select_parameters(
     >>> from skpml.datasets import load_dataset
     >>> from skpml.model_selection import select_parameters
     >>> digits = load_dataset("digits", random_state=0)
-    >>> found = select_parameters(PMLMA(), {"gamma": [1.0, 1000.0]}, digits.X[:300], digits.candidates[:300])
+    >>> grid = {"ridge_weight": [1.0, 1000.0]}
+    >>> found = select_parameters(PMLMA(), grid, digits.X[:300], digits.candidates[:300])
     >>> found.parameters
-    {'gamma': 1.0}
+    {'ridge_weight': 1.0}
     """
     points = _check_grid(estimator, grid)
     _check_choice("selector", selector, get_args(Selector))
