@@ -48,7 +48,7 @@ def test_tags_with_given_labels_and_separators(tmp_path):
         "sand",
     )
     few = ("sky", "sea")
-    facts = {"line": 4, "row": 2, "column": "tags", "value": "sand", "expected": few}
+    facts = {"line": 4, "row": 2, "column": "tags", "value": "sand"}
     refused(lambda: read_dataset(path, **options, label_names=few), **facts)
 
 

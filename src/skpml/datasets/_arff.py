@@ -149,11 +149,8 @@ def _label_column(path: Path, table: ArffTable, index: int) -> LabelMatrix:
     kind, values = table.kinds[index], table.column(index)
     missing = np.flatnonzero(np.isnan(values))
     if missing.size:
-        raise TableError(
-            f"label {table.names[index]!r} has no value; write 0 or 1",
-            line=table.lines[missing[0]],
-            path=path,
-        )
+        problem = f"label {table.names[index]!r} has no value; write 0 or 1"
+        raise TableError(problem, line=table.lines[missing[0]], path=path)
     if isinstance(kind, list):
         try:
             meaning = np.array([_binary(value) for value in kind])
@@ -167,11 +164,8 @@ def _label_column(path: Path, table: ArffTable, index: int) -> LabelMatrix:
     values = np.where(values == -1, 0, values)
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if wrong.size:
-        raise TableError(
-            f"label {table.names[index]!r} is {values[wrong[0]]:g}, not 0 or 1",
-            line=table.lines[wrong[0]],
-            path=path,
-        )
+        problem = f"label {table.names[index]!r} is {values[wrong[0]]:g}, not 0 or 1"
+        raise TableError(problem, line=table.lines[wrong[0]], path=path)
     return values.astype(np.uint8)
 
 
@@ -202,12 +196,11 @@ def _features(path: Path, table: ArffTable, kept: list[int]) -> Any:
     if not finite.all():
         place = np.argwhere(~finite)[0]
         row, column = (entries.row[place[0]], entries.col[place[0]]) if table.sparse else place
-        raise TableError(
+        problem = (
             f"row {row}, feature {table.names[kept[column]]!r}: the value is missing or not finite; "
-            "fill it in or drop it first",
-            line=table.lines[row],
-            path=path,
+            "fill it in or drop it first"
         )
+        raise TableError(problem, line=table.lines[row], path=path)
     return X
 
 
@@ -269,11 +262,8 @@ def read_arff_table(path: Path, *, encoding: str, ignore: tuple[str, ...] = ()) 
         text = path.read_text(encoding=encoding)
     except UnicodeDecodeError as exc:
         line = path.read_bytes().count(b"\n", 0, exc.start) + 1
-        raise TableError(
-            f'not {encoding} text; if it is sound, pass its encoding, as in encoding="latin-1"',
-            line=line,
-            path=path,
-        ) from exc
+        problem = f'not {encoding} text; if it is sound, pass its encoding, as in encoding="latin-1"'
+        raise TableError(problem, line=line, path=path) from exc
     # Not str.splitlines, which also splits at characters that may stand inside a value.
     lines = text.replace("\r\n", "\n").split("\n")
     table = ArffTable()

@@ -75,15 +75,7 @@ def load_digits_attributes(*, candidates: int = DEFAULT_CANDIDATES, random_state
     columns = {name: np.isin(numerals, members) for name, members in NUMERALS.items()}
     columns |= _measured(images.astype(np.int64).reshape(-1, 8, 8))
     truth = np.column_stack(list(columns.values())).astype(np.uint8)
-    dataset = PartialDataset(
-        images,
-        truth,
-        truth,
-        tuple(columns),
-        PIXELS,
-        DIGITS.name,
-        _DESCRIPTION,
-    )
+    dataset = PartialDataset(images, truth, truth, tuple(columns), PIXELS, DIGITS.name, _DESCRIPTION)
     return add_candidates(dataset, candidates, random_state)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from skpml.tables import (
     TableError,
     check_drop,
     check_file,
+    check_known_suffix,
     check_suffix,
     describe_unlabelled,
     find_repeated,
@@ -196,9 +197,9 @@ def read_dataset(path: str | Path, **options: Any) -> PartialDataset:
     skpml.tables.read_table : Reads a table with ids, texts and images.
     """
     source = Path(path)
-    reader = _find_by_suffix(READERS, source)
+    check_known_suffix(source, tuple(READERS))
     check_file(source)
-    return reader(source, **options)
+    return READERS[source.suffix.lower()](source, **options)
 
 
 def write_dataset(
@@ -223,19 +224,8 @@ def write_dataset(
         If the file exists and `overwrite` is False.
     """
     target = Path(path)
-    _find_by_suffix(WRITERS, target)(dataset, target, overwrite=overwrite, **options)
-
-
-def _find_by_suffix(known: dict[str, Any], path: Path) -> Any:
-    try:
-        return known[path.suffix.lower()]
-    except KeyError:
-        raise TableError(
-            f"unknown suffix {path.suffix!r}; known are {', '.join(known)}",
-            path=path,
-            value=path.suffix,
-            expected=tuple(known),
-        ) from None
+    check_known_suffix(target, tuple(WRITERS))
+    WRITERS[target.suffix.lower()](dataset, target, overwrite=overwrite, **options)
 
 
 def read_as_table(
@@ -278,27 +268,17 @@ def read_as_table(
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES or suffix not in READERS:
         if reader_options:
-            refuse_arguments(suffix, {"reader_options": reader_options})
+            raise TableError(
+                Argument("reader_options"), f" does not apply to {suffix} files", value=reader_options
+            )
         return read_table(path, columns=columns, dialect=dialect, embeddings=embeddings, **options)
-    given = {
-        field.name: getattr(part, field.name) for part in (columns, dialect) if part for field in fields(part)
-    }
-    usable = {"labels": "label_attributes", "ignore": "ignore"} if suffix == ".arff" else {}
-    defaults = {
-        "prefix": CANDIDATE_PREFIX,
-        "true_prefix": TRUTH_PREFIX,
-        "mark": b"",
-        "encoding_guessed": False,
-    }
-    refuse_arguments(
-        suffix,
-        {
-            name: value
-            for name, value in given.items()
-            if name not in usable and value != defaults.get(name, ())
-        },
-    )
-    reading = {usable[name]: given[name] for name in usable if given[name]} | dict(reader_options or {})
+    reading = dict(reader_options or {})
+    if suffix == ".arff":
+        reading |= {"ignore": columns.ignore} | (
+            {"label_attributes": columns.labels} if columns.labels else {}
+        )
+        columns = replace(columns, labels=None, ignore=())
+    refuse_arguments(suffix, replace(columns, features=columns.features or None), dialect)
     dataset = read_dataset(path, **{"empty_rows": "ignore", "empty_labels": "ignore", **reading})
     n_rows = len(dataset.candidates)
     X, names = dataset.X, dataset.feature_names

@@ -51,7 +51,7 @@ def data_home(path: str | Path | None = None) -> Path:
 class DatasetEntry:
     """One line of `list_datasets`; sizes are None where they are unknown.
 
-    Attributes
+    Parameters
     ----------
     name : str
         What `load_dataset` takes.

@@ -97,10 +97,8 @@ def _load(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         head = file.read(1024)
     if head.startswith(b"MATLAB 7.3") or b"\x89HDF\r\n\x1a\n" in head:
-        raise TableError(
-            "MATLAB version 7.3 files are not read; save it again in MATLAB with save(file, ..., '-v7')",
-            path=path,
-        )
+        problem = "MATLAB version 7.3 files are not read; save it again in MATLAB with save(file, ..., '-v7')"
+        raise TableError(problem, path=path)
     with parsing(path, "MATLAB"):
         loaded = scipy.io.loadmat(path, appendmat=False)
     variables = {name: value for name, value in loaded.items() if not name.startswith("__")}
@@ -162,10 +160,8 @@ def _labels(
                 path=path,
             )
         if not (rows_first or rows_second):
-            raise TableError(
-                f"{name!r} is {matrix.shape[0]}×{matrix.shape[1]}, but the features have {n_rows} rows",
-                path=path,
-            )
+            problem = f"{name!r} is {matrix.shape[0]}×{matrix.shape[1]}, but the features have {n_rows} rows"
+            raise TableError(problem, path=path)
         layout = "rows_by_labels" if rows_first else "labels_by_rows"
     try:
         return as_label_matrix(

@@ -62,10 +62,8 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
     checksum = content_checksum(dataset)
     expected = facts.content_sha256 or recorded_checksum(path)
     if expected is not None and checksum != expected:
-        raise TableError(
-            f"the content of {name!r} has checksum {checksum}, expected {expected}: nothing was written",
-            path=source,
-        )
+        problem = f"the content of {name!r} has checksum {checksum}, expected {expected}: nothing was written"
+        raise TableError(problem, path=source)
     home.mkdir(parents=True, exist_ok=True)
     record_checksum(path, checksum)
     write_npz(dataset, path, overwrite=True)
@@ -130,7 +128,5 @@ def _check_facts(source: Path, facts: DatasetFacts, dataset: PartialDataset) -> 
         expected, actual = getattr(facts, what), getattr(found, what)
         # Cardinality is registered to four places.
         if expected is not None and abs(actual - expected) > 1e-4:
-            raise TableError(
-                f"{facts.name!r} should have {what} {expected}, got {actual}: nothing was written",
-                path=source,
-            )
+            problem = f"{facts.name!r} should have {what} {expected}, got {actual}: nothing was written"
+            raise TableError(problem, path=source)

@@ -19,7 +19,7 @@ from skpml.tables import LabelMatrix, TableError, find_repeated, format_names, n
 class DatasetStatistics:
     """Figures of one data set; those that need true labels are None where the truth is unknown.
 
-    Attributes
+    Parameters
     ----------
     n_rows, n_labels : int
         Size of the label matrices.
@@ -247,13 +247,7 @@ class PartialDataset:
     def with_candidates(self, candidates: Any) -> PartialDataset:
         """Return the same rows with other candidate labels, which must hold every true label."""
         return PartialDataset(
-            self.X,
-            candidates,
-            self.truth,
-            self.label_names,
-            self.feature_names,
-            self.name,
-            self.description,
+            self.X, candidates, self.truth, self.label_names, self.feature_names, self.name, self.description
         )
 
 

@@ -2,13 +2,7 @@
 
 # ruff: noqa: F401 -- names for other packages that are not public
 
-from skpml.tables._columns import (
-    CANDIDATE_COLUMN,
-    CANDIDATE_PREFIX,
-    TRUTH_COLUMN,
-    TRUTH_PREFIX,
-    Columns,
-)
+from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLUMN, TRUTH_PREFIX, Columns
 from skpml.tables._copying import check_drop, check_suffix, write_cleaned
 from skpml.tables._csv import Progress, Record, read_records, write_csv
 from skpml.tables._dialect import Dialect, detect_dialect
@@ -16,6 +10,7 @@ from skpml.tables._errors import (
     Argument,
     TableError,
     check_file,
+    check_known_suffix,
     find_repeated,
     format_names,
     message_of,

@@ -91,13 +91,17 @@ class Columns:
     @property
     def named(self) -> tuple[str, ...]:
         """All columns that are named."""
-        lists = (*(self.labels or ()), *(self.true_labels or ()), *(self.features or ()))
-        return tuple(dict.fromkeys((*self.not_numbers, *lists)))
+        lists = (self.ignore, self.labels or (), self.true_labels or (), self.features or ())
+        return tuple(dict.fromkeys((*self._single, *(name for names in lists for name in names))))
 
     @property
     def not_numbers(self) -> tuple[str, ...]:
-        """Columns that are named as something else than numbers."""
-        named = (self.tags, self.true_tags, self.text, self.image, self.id, *self.ignore)
+        """Columns that are named as something else than numbers, and the usual columns of tags."""
+        return (*self._single, *self.ignore, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN)
+
+    @property
+    def _single(self) -> tuple[str, ...]:
+        named = (self.tags, self.true_tags, self.text, self.image, self.id)
         return tuple(name for name in named if name is not None)
 
     @property
@@ -148,12 +152,10 @@ def resolve_rows(path: Path, header: Sequence[str], wanted: Columns) -> Resolved
     _check_distinct(path, [name for name in header if name in wanted.named])
     features = wanted.features or ()
     if missing := [name for name in features if name not in set(header)]:
-        raise TableError(
-            f"lacks {len(missing)} of the {len(features)} columns that are needed: {format_names(missing)}",
-            path=path,
-            column=missing[0],
-            expected=tuple(features),
+        problem = (
+            f"lacks {len(missing)} of the {len(features)} columns that are needed: {format_names(missing)}"
         )
+        raise TableError(problem, path=path, column=missing[0], expected=tuple(features))
     for name in wanted.named:
         _check_present(path, header, name)
     return Resolved(replace(wanted, features=features), (), (), ())
@@ -258,23 +260,16 @@ def _find_labels(
 def _align(path: Path, found: Columns, names: tuple[str, ...], true_names: tuple[str, ...]) -> Columns:
     """Put the 0/1 columns of true labels into the order of those of candidates."""
     if odd := sorted(set(true_names) ^ set(names)):
-        raise TableError(
-            f"true labels and candidates need the same labels; only one has {format_names(odd)}",
-            path=path,
-            value=tuple(odd),
-        )
+        problem = f"true labels and candidates need the same labels; only one has {format_names(odd)}"
+        raise TableError(problem, path=path, value=tuple(odd))
     column = dict(zip(true_names, found.true_labels or (), strict=True))
     return replace(found, true_labels=tuple(column[name] for name in names))
 
 
 def _check_distinct(path: Path, names: Sequence[str]) -> None:
     if twice := find_repeated(names):
-        raise TableError(
-            f"columns must have different names, found twice: {format_names(twice)}",
-            path=path,
-            line=1,
-            column=twice[0],
-        )
+        problem = f"columns must have different names, found twice: {format_names(twice)}"
+        raise TableError(problem, path=path, line=1, column=twice[0])
 
 
 def _check_present(path: Path, header: Sequence[str], name: str) -> None:
@@ -284,12 +279,8 @@ def _check_present(path: Path, header: Sequence[str], name: str) -> None:
         other for other in header if other.strip().lower() == name.strip().lower()
     ]
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise TableError(
-        f"has no column {name!r}{hint} (its columns are {format_names(header)})",
-        path=path,
-        column=name,
-        expected=near[0] if near else None,
-    )
+    problem = f"has no column {name!r}{hint} (its columns are {format_names(header)})"
+    raise TableError(problem, path=path, column=name, expected=near[0] if near else None)
 
 
 def split_tags(text: str, separator: str) -> list[str]:

@@ -26,12 +26,7 @@ _MINUS = {"1": "-1", "1.0": "-1.0"}
 
 
 def write_cleaned(
-    table: Table,
-    drop: Any,
-    target: str | Path,
-    *,
-    overwrite: bool = False,
-    progress: Progress | None = None,
+    table: Table, drop: Any, target: str | Path, *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
     """Copy the file of a table without the labels to drop, completely or not at all.
 
@@ -77,11 +72,8 @@ def write_cleaned(
 def check_suffix(source: Path, target: Path) -> None:
     """Raise unless a copy is named as what it will be."""
     if source.suffix.lower() != target.suffix.lower():
-        raise TableError(
-            f"the copy has the format of {source.name}, so its name must end in {source.suffix}",
-            path=target,
-            expected=source.suffix,
-        )
+        problem = f"the copy has the format of {source.name}, so its name must end in {source.suffix}"
+        raise TableError(problem, path=target, expected=source.suffix)
 
 
 def check_drop(drop: Any, table: Table) -> DropMask:
@@ -153,11 +145,10 @@ def _make_editor(table: Table, dialect: Dialect, header: list[str]) -> Callable[
         if not body:
             # A line with nothing in it would not be a row.
             if not dialect.quote:
-                raise TableError(
-                    "the only cell of a row cannot lose its last tag where cells are not quoted; add a column",
-                    path=table.path,
-                    line=record.line,
+                problem = (
+                    "the only cell of a row cannot lose its last tag where cells are not quoted; add a column"
                 )
+                raise TableError(problem, path=table.path, line=record.line)
             body = dialect.quote * 2
         return body + ending
 

@@ -145,7 +145,7 @@ class CsvBatch:
     def __init__(self, records: Sequence[Record], position: dict[str, int], decimal: str | None) -> None:
         self._records, self._position, self._decimal = records, position, decimal
         self.n_rows = len(records)
-        self.lines: Sequence[int] | None = [record.line for record in records]
+        self.lines: Sequence[int] = [record.line for record in records]
 
     def texts(self, name: str) -> list[str]:
         """Cells of a column."""

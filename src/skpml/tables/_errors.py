@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -111,11 +112,13 @@ class TableError(ValueError):
         return f"{place}: {text}" if place else text
 
 
-def refuse_arguments(suffix: str, arguments: dict[str, Any]) -> None:
-    """Raise if any argument that does not apply to a format was given."""
-    for name, value in arguments.items():
-        if value is not None and value != ():
-            raise TableError(Argument(name), f" does not apply to {suffix} files", value=value)
+def refuse_arguments(suffix: str, *given: Any) -> None:
+    """Raise if any field of the given data classes, which do not apply to a format, is set."""
+    for part in given:
+        for field in () if part is None else fields(part):
+            value = getattr(part, field.name)
+            if value != field.default:
+                raise TableError(Argument(field.name), f" does not apply to {suffix} files", value=value)
 
 
 @contextmanager
@@ -130,11 +133,8 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
     except (TableError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
-        raise TableError(
-            f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({message_of(error)})",
-            path=path,
-            expected=kind,
-        ) from error
+        problem = f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({message_of(error)})"
+        raise TableError(problem, path=path, expected=kind) from error
 
 
 def message_of(error: BaseException) -> str:
@@ -159,6 +159,13 @@ def check_file(path: Path) -> None:
     """Raise FileNotFoundError unless there is such a file."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+
+
+def check_known_suffix(path: Path, known: Sequence[str]) -> None:
+    """Raise unless the name of a file has a known suffix."""
+    if path.suffix.lower() not in known:
+        problem = f"unknown suffix {path.suffix!r}; known are {', '.join(known)}"
+        raise TableError(problem, path=path, value=path.suffix, expected=tuple(known))
 
 
 def format_names(items: Sequence[Any]) -> str:

@@ -40,11 +40,8 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
     check_file(path)
     matrix = _only_matrix(path) if path.suffix.lower() == ".npz" else _read_npy(path)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise TableError(
-            f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}",
-            path=path,
-            value=matrix.shape,
-        )
+        problem = f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}"
+        raise TableError(problem, path=path, value=matrix.shape)
     if matrix.dtype.kind not in "buif":
         raise TableError(
             f"embeddings must hold numbers, got values of type {matrix.dtype}", path=path, value=matrix.dtype
@@ -57,12 +54,8 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
         raise TableError(str(error), path=path) from error
     if n_rows is not None and len(matrix) != n_rows:
         name = "the table" if table is None else table.name
-        raise TableError(
-            f"has {len(matrix):,} rows, but {name} has {n_rows:,}: one row for each is needed",
-            path=path,
-            value=len(matrix),
-            expected=n_rows,
-        )
+        problem = f"has {len(matrix):,} rows, but {name} has {n_rows:,}: one row for each is needed"
+        raise TableError(problem, path=path, value=len(matrix), expected=n_rows)
     return matrix
 
 
@@ -79,13 +72,11 @@ def _only_matrix(path: Path) -> Any:
         if key in arrays:
             return arrays[key]
     if len(arrays) != 1:
-        raise TableError(
+        problem = (
             f"holds {len(arrays)} arrays ({format_names(sorted(arrays)) or 'none'}); name the one of the embeddings "
-            "'embeddings'",
-            path=path,
-            value=tuple(sorted(arrays)),
-            expected="embeddings",
+            "'embeddings'"
         )
+        raise TableError(problem, path=path, value=tuple(sorted(arrays)), expected="embeddings")
     return next(iter(arrays.values()))
 
 

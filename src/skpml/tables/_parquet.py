@@ -27,7 +27,7 @@ def open_parquet(path: Path) -> Any:
 class ParquetBatch:
     """Some rows of a Parquet file."""
 
-    lines: Sequence[int] | None = None
+    lines: Sequence[int] = ()
 
     def __init__(self, batch: Any) -> None:
         self._batch, self.n_rows = batch, batch.num_rows
@@ -46,7 +46,8 @@ class ParquetBatch:
 
     def numbers(self, names: Sequence[str]) -> Any:
         """Values of some columns as a matrix of finite numbers; BadCell names the first that is not one."""
-        return np.column_stack([self._numeric(name, "a finite number") for name in names])
+        matrix = np.column_stack([self._numeric(name, "a finite number") for name in names])
+        return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
 
     def flags(self, names: Sequence[str]) -> Any:
         """Values of some 0/1 columns as a matrix; BadCell names the first that is neither."""

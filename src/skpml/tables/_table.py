@@ -11,22 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.tables._columns import (
-    CANDIDATE_COLUMN,
-    TAG_COLUMN,
-    TRUTH_COLUMN,
-    Columns,
-    Resolved,
-    resolve_columns,
-    resolve_rows,
-    split_tags,
-)
+from skpml.tables._columns import Columns, Resolved, resolve_columns, resolve_rows, split_tags
 from skpml.tables._csv import BadCell, CsvBatch, CsvRows, Progress
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._errors import (
     Argument,
     TableError,
     check_file,
+    check_known_suffix,
     format_names,
     quote_text,
     refuse_arguments,
@@ -38,6 +30,7 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 TAG_SEPARATOR = ";"
 LabelMatrix = NDArray[np.uint8]
+FeatureKind = Literal["columns", "text", "embeddings"]
 _SEPARATORS = ",;|/\t"
 _MISSING = ("", "nan", "na", "null", "none", "inf", "-inf")
 # More cells than this are not labels of rows; the column holds something else, such as text.
@@ -48,7 +41,7 @@ _MOST_CELLS = 1 << 31
 class Table:
     """Rows of a file: features, labels, and what a person needs to judge them.
 
-    Attributes
+    Parameters
     ----------
     path : Path
         The file.
@@ -93,7 +86,7 @@ class Table:
     truth: Any = None
     label_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
-    feature_kind: Literal["columns", "text", "embeddings"] = "columns"
+    feature_kind: FeatureKind = "columns"
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] | None = None
     images: tuple[str, ...] | None = None
@@ -187,48 +180,32 @@ def read_table(
     >>> photos.candidates.tolist()
     [[1, 1], [0, 1]]
     """
-    path, columns = Path(path), columns or Columns()
+    path, columns, suffix = Path(path), columns or Columns(), Path(path).suffix.lower()
     if embeddings is not None and columns.features is not None:
-        raise TableError(
-            Argument("features"), " and ", Argument("embeddings"), " exclude each other: a model learns from one of them"
-        )  # fmt: skip
+        both = Argument("features"), " and ", Argument("embeddings")
+        raise TableError(*both, " exclude each other: a model learns from one of them")
     if separator == "":
         raise TableError(Argument("separator"), " must not be empty", value="", expected="such as ';'")
-    suffix = path.suffix.lower()
-    known = TABLE_SUFFIXES if labelled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES)
-    if suffix not in known:
-        raise TableError(
-            f"unknown suffix {path.suffix!r}; known are {', '.join(known)}",
-            path=path,
-            value=suffix,
-            expected=known,
-        )
+    check_known_suffix(path, TABLE_SUFFIXES if labelled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES))
     check_file(path)
     if suffix in EMBEDDING_SUFFIXES:
-        refuse_arguments(suffix, _given(columns, dialect))
+        refuse_arguments(suffix, columns, dialect)
         X = read_embeddings(path)
-        return Table(
-            path=path, X=X, feature_names=number_names("embeddings", X.shape[1]), feature_kind="embeddings",
-            ids=number_rows(len(X)),
-        )  # fmt: skip
+        ids, names = number_rows(len(X)), number_names("embeddings", X.shape[1])
+        return Table(path=path, X=X, ids=ids, feature_names=names, feature_kind="embeddings")
     if not labelled and (columns.features is None) == (columns.text is None):
-        raise TableError(
-            "name either the ", Argument("features"), " or the ", Argument("text"), " of the model", path=path
-        )
+        either = "the ", Argument("features"), " or the ", Argument("text")
+        raise TableError("name either ", *either, " of the model", path=path)
     rows: CsvRows | ParquetRows
     if suffix in TEXT_SUFFIXES:
         dialect = detect_dialect(
-            path,
-            dialect,
-            columns=columns.named,
-            numbers=columns.features,
-            not_numbers=(*columns.not_numbers, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN),
+            path, dialect, columns=columns.named, numbers=columns.features, not_numbers=columns.not_numbers,
             is_known=columns.looks_like_labels if labelled else None,
-        )
+        )  # fmt: skip
         rows = CsvRows(path, dialect, progress)
     else:
-        refuse_arguments(suffix, _given(None, dialect))
-        rows = ParquetRows(path, progress)
+        refuse_arguments(suffix, dialect)
+        dialect, rows = None, ParquetRows(path, progress)
     resolved = (
         resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
         if labelled
@@ -239,83 +216,32 @@ def read_table(
         content.add(batch)
     if not content.n_rows:
         raise TableError("has a header but no rows", path=path)
-    return _assemble(
-        content,
-        dialect=dialect if suffix in TEXT_SUFFIXES else None,
-        embeddings=embeddings,
-        text_components=text_components if labelled else None,
-        random_state=random_state,
-        notes=rows.notes,
-        progress=progress,
-    )
-
-
-def _given(columns: Columns | None, dialect: Dialect | None) -> dict[str, Any]:
-    """Arguments about columns and dialect that were given, by name."""
-    return {
-        name: getattr(part, name)
-        for part, names in (
-            (columns, ("tags", "labels", "true_tags", "true_labels", "text", "image", "id", "features", "ignore")),
-            (dialect, ("encoding", "delimiter", "quote", "decimal")),
-        )
-        if part is not None
-        for name in names
-        if getattr(part, name) not in (None, ())
-    }  # fmt: skip
-
-
-def _assemble(
-    content: _Content,
-    *,
-    dialect: Dialect | None,
-    embeddings: str | Path | None,
-    text_components: int | None,
-    random_state: int,
-    notes: Sequence[str],
-    progress: Progress | None,
-) -> Table:
-    path, columns, texts = content.path, content.resolved.columns, content.shown.get("text")
-    candidates, truth, label_names = content.labels()
-    X, names, transformer = content.numbers(), tuple(columns.features or ()), None
-    kind: Literal["columns", "text", "embeddings"] = "columns"
+    columns, shown = resolved.columns, {role: tuple(values) for role, values in content.shown.items()}
+    candidates, true, label_names = content.labels()
+    X, transformer, names = content.numbers(), None, tuple(columns.features or ())
+    kind: FeatureKind = "columns"
     if embeddings is not None:
-        kind, X = "embeddings", read_embeddings(embeddings, table=path, n_rows=content.n_rows)
-    elif not names and texts is not None:
-        kind, X = "text", as_text_column(texts)
-        if text_components is not None:
+        X, kind = read_embeddings(embeddings, table=path, n_rows=content.n_rows), "embeddings"
+    elif not names and columns.text is not None:
+        X, kind = as_text_column(shown["text"]), "text"
+        if labelled and text_components is not None:
             if progress is not None:
                 progress(0, None, "turning texts into features")
             try:
                 transformer = fit_text_features(
-                    texts, n_components=text_components, random_state=random_state
+                    shown["text"], n_components=text_components, random_state=random_state
                 )
             except TableError as error:
                 problem = f"column {columns.text!r} cannot be learned from: {error.problem}"
                 raise TableError(problem, path=path, column=columns.text) from error
             X = transformer.transform(X)
-    if kind != "columns":
-        names = number_names(kind, X.shape[1])
-    for matrix in (candidates, truth):
-        if matrix is not None:
-            matrix.flags.writeable = False
     return Table(
-        path=path,
-        X=X,
-        candidates=candidates,
-        truth=truth,
-        label_names=label_names,
-        feature_names=names,
-        feature_kind=kind,
-        ids=number_rows(content.n_rows) if columns.id is None else tuple(content.shown["id"]),
-        texts=None if texts is None else tuple(texts),
-        images=tuple(content.shown["image"]) if "image" in content.shown else None,
-        columns=columns,
-        separator=content.separator,
-        dialect=dialect,
-        text_transformer=transformer,
-        unused=content.resolved.unused,
-        notes=(*content.notes(candidates), *notes),
-    )
+        path=path, X=X, candidates=candidates, truth=true, label_names=label_names, feature_kind=kind,
+        feature_names=names if kind == "columns" else number_names(kind, X.shape[1]),
+        ids=shown.get("id", number_rows(content.n_rows)), texts=shown.get("text"), images=shown.get("image"),
+        columns=columns, separator=content.separator, dialect=dialect, text_transformer=transformer,
+        unused=resolved.unused, notes=(*content.notes(candidates), *rows.notes),
+    )  # fmt: skip
 
 
 class _Content:
@@ -324,41 +250,37 @@ class _Content:
     def __init__(self, path: Path, resolved: Resolved, separator: str | None, *, labelled: bool) -> None:
         self.path, self.resolved, self.n_rows = path, resolved, 0
         self.separator = TAG_SEPARATOR if separator is None else separator
+        columns = resolved.columns
         self.shown: dict[str, list[str]] = {
-            role: [] for role in ("text", "image", "id") if getattr(resolved.columns, role) is not None
+            role: [] for role in ("text", "image", "id") if getattr(columns, role) is not None
         }
-        columns, vocabulary = resolved.columns, {name: j for j, name in enumerate(resolved.label_names or ())}
         self._numbers, self._dtype = bytearray(), np.dtype(np.float64)
-        self._lines: array[int] | None = array("q")
+        self._lines: list[int] = []
         self._first: dict[str, int] | None = {} if labelled else None
-        self._vocabulary, self._fixed = vocabulary, resolved.label_names is not None
         self._flags = {"labels": bytearray(), "true_labels": bytearray()}
+        # Columns of tags share the labels, which are fixed if 0/1 columns or the caller name them.
+        self._vocabulary = {name: number for number, name in enumerate(resolved.label_names or ())}
         self._tags = {
-            role: _TagCollector(path, getattr(columns, role), separator, vocabulary, fixed=self._fixed)
+            role: _TagCollector(getattr(columns, role), self.separator, self._vocabulary)
             for role in ("tags", "true_tags")
             if getattr(columns, role) is not None
         }
+        self._separator_given, self._fixed = separator is not None, resolved.label_names is not None
 
     def add(self, batch: CsvBatch | ParquetBatch) -> None:
         """Take the rows of a batch."""
         columns = self.resolved.columns
-        if batch.lines is None:
-            self._lines = None
-        elif self._lines is not None:
-            self._lines.extend(batch.lines)
+        self._lines.extend(batch.lines)
         try:
             for role, collector in self._tags.items():
-                for row, cell in enumerate(batch.tags(getattr(columns, role))):
-                    collector.add(cell, lambda row=row: self._place(self.n_rows + row))  # type: ignore[misc]
+                collector.add(batch.tags(getattr(columns, role)), fixed=self._fixed)
             for role, flags in self._flags.items():
-                if getattr(columns, role):
-                    flags.extend(batch.flags(getattr(columns, role)).tobytes())
+                if names := getattr(columns, role):
+                    flags.extend(batch.flags(names).tobytes())
             if columns.features:
                 matrix = batch.numbers(columns.features)
-                self._dtype = (
-                    matrix.dtype if matrix.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-                )
-                self._numbers.extend(np.ascontiguousarray(matrix, dtype=self._dtype).tobytes())
+                self._dtype = matrix.dtype
+                self._numbers.extend(np.ascontiguousarray(matrix).tobytes())
         except BadCell as bad:
             raise self._bad_cell(bad) from None
         for role, values in self.shown.items():
@@ -370,30 +292,43 @@ class _Content:
     def numbers(self) -> Any:
         """The features."""
         n_features = len(self.resolved.columns.features or ())
-        if not n_features:
-            return np.empty((self.n_rows, 0))
-        return np.frombuffer(self._numbers, dtype=self._dtype).reshape(-1, n_features)
+        return np.frombuffer(self._numbers, dtype=self._dtype).reshape(self.n_rows, n_features)
 
     def labels(self) -> tuple[LabelMatrix | None, LabelMatrix | None, tuple[str, ...]]:
         """Candidates, true labels and the names of the labels."""
         columns = self.resolved.columns
-        if not (columns.label_columns or columns.true_label_columns):
+        label_columns = (*columns.label_columns, *columns.true_label_columns)
+        if not label_columns:
             return None, None, ()
         for collector in self._tags.values():
-            collector.check_separator()
+            if not self._separator_given and (other := collector.find_other_separator()) is not None:
+                raise TableError(
+                    f"no cell of {collector.column!r} holds {self.separator!r}, but most hold {other!r}: if that "
+                    "separates tags, pass ", Argument("separator", other), ", else pass ",
+                    Argument("separator", self.separator),
+                    path=self.path, column=collector.column, value=self.separator, expected=other,
+                )  # fmt: skip
         names = tuple(self._vocabulary if self._fixed else sorted(self._vocabulary))
         if not names:
-            column = (*columns.label_columns, *columns.true_label_columns)[0]
-            raise TableError(f"column {column!r} holds no tag in any row", path=self.path, column=column)
+            problem = f"column {label_columns[0]!r} holds no tag in any row"
+            raise TableError(problem, path=self.path, column=label_columns[0])
+        if self._tags and self.n_rows * len(names) > _MOST_CELLS:
+            column = next(iter(self._tags.values())).column
+            raise TableError(
+                f"column {column!r} holds {len(names):,} different tags: does it hold tags, separated by "
+                f"{self.separator!r} (", Argument("separator", ...), ")?",
+                path=self.path, column=column, value=len(names),
+            )  # fmt: skip
         candidates, truth = (
             self._tags[tags].matrix(names) if tags in self._tags else self._flag_matrix(flags)
             for tags, flags in (("tags", "labels"), ("true_tags", "true_labels"))
         )
-        if candidates is None:
-            return truth, truth, names
-        if truth is not None:
+        if candidates is not None and truth is not None:
             self._check_truth(candidates, truth, names)
-        return candidates, truth, names
+        for matrix in (candidates, truth):
+            if matrix is not None:
+                matrix.flags.writeable = False
+        return truth if candidates is None else candidates, truth, names
 
     def notes(self, candidates: LabelMatrix | None) -> Iterator[str]:
         """What a person should know about the labels."""
@@ -402,43 +337,38 @@ class _Content:
         if candidates is not None:
             yield from describe_unlabelled(candidates)
         for collector in self._tags.values():
-            yield from collector.notes()
+            if repeating := collector.n_repeating:
+                yield f"{repeating:,} {'cell repeats' if repeating == 1 else 'cells repeat'} a tag, which counts once"
+            if (other := collector.find_other_separator()) is not None:
+                problem = f"no cell of {collector.column!r} holds {self.separator!r}, but most hold {other!r}"
+                yield f"{problem}; is the separator right?"
 
     def _flag_matrix(self, role: str) -> LabelMatrix | None:
-        if not getattr(self.resolved.columns, role):
-            return None
-        width = len(getattr(self.resolved.columns, role))
-        return np.frombuffer(self._flags[role], dtype=np.uint8).reshape(-1, width)
+        names = getattr(self.resolved.columns, role)
+        return np.frombuffer(self._flags[role], dtype=np.uint8).reshape(-1, len(names)) if names else None
 
     def _place(self, row: int) -> dict[str, Any]:
         """Where a row is, as arguments of TableError."""
-        return {"path": self.path, "row": row, "line": None if self._lines is None else self._lines[row]}
+        return {"path": self.path, "row": row, "line": self._lines[row] if self._lines else None}
 
     def _check_ids(self, first: dict[str, int]) -> None:
         """Raise if a row has the id of an earlier one; decisions about rows go by ids."""
-        ids = self.shown["id"]
+        ids, column = self.shown["id"], self.resolved.columns.id
         for row in range(self.n_rows, len(ids)):
-            earlier = first.setdefault(ids[row], row)
-            if earlier != row:
-                where = self._place(earlier)
+            if (earlier := first.setdefault(ids[row], row)) != row:
+                where = f"line {self._lines[earlier]}" if self._lines else f"row {earlier}"
                 raise TableError(
-                    f"column {self.resolved.columns.id!r} holds {quote_text(ids[row])} here and in "
-                    f"{'row' if where['line'] is None else 'line'} "
-                    f"{earlier if where['line'] is None else where['line']}: ids must differ; correct one, or omit ",
-                    Argument("id", ...),
-                    " to go by the number of the row",
-                    **self._place(row),
-                    column=self.resolved.columns.id,
-                    value=ids[row],
-                )
+                    f"column {column!r} holds {quote_text(ids[row])} here and in {where}: ids must differ; correct one, "
+                    "or omit ", Argument("id", ...), " to go by the number of the row",
+                    **self._place(row), column=column, value=ids[row],
+                )  # fmt: skip
 
     def _bad_cell(self, bad: BadCell) -> TableError:
-        advice = bad.advice
+        advice, columns = bad.advice, self.resolved.columns
         text = "" if bad.value is None else str(bad.value)
         if bad.expected == "a finite number":
-            ignore = Argument("ignore", [bad.column])
-            tags = split_tags(text, self.separator)
-            columns = self.resolved.columns
+            ignore, tags = Argument("ignore", [bad.column]), split_tags(text, self.separator)
+            unless = "if the column is not a feature, pass ", ignore
             if self._first is None:
                 advice = advice or ("the model needs a number there: fill it in or drop the row",)
             elif advice:
@@ -446,19 +376,14 @@ class _Content:
             elif text.strip().lower() in _MISSING:
                 advice = ("fill it in, drop the row, or leave the column out by ", ignore)
             elif tags and not columns.true_label_columns and set(tags) <= set(self._vocabulary):
-                advice = ("if it lists true labels, pass ", Argument("true_tags", bad.column),
-                          "; if the column is not a feature, pass ", ignore)  # fmt: skip
+                advice = ("if it lists true labels, pass ", Argument("true_tags", bad.column), "; ", *unless)
             else:
-                advice = ("if the column is not a feature, pass ", ignore)
+                advice = unless
         found = "no value" if bad.value is None else quote_text(bad.value)
         return TableError(
-            f"column {bad.column!r} holds {found}, expected {bad.expected}",
-            *(("; ", *advice) if advice else ()),
-            **self._place(self.n_rows + bad.row),
-            column=bad.column,
-            value=bad.value,
-            expected=bad.expected,
-        )
+            f"column {bad.column!r} holds {found}, expected {bad.expected}", *(("; ", *advice) if advice else ()),
+            **self._place(self.n_rows + bad.row), column=bad.column, value=bad.value, expected=bad.expected,
+        )  # fmt: skip
 
     def _check_truth(self, candidates: LabelMatrix, truth: LabelMatrix, names: tuple[str, ...]) -> None:
         missing = truth > candidates
@@ -466,104 +391,67 @@ class _Content:
             return
         row, label = (int(index) for index in np.argwhere(missing)[0])
         count, columns = int(missing.sum()), self.resolved.columns
-        column = columns.true_tags or (columns.true_labels or ())[label]
-        hint: tuple[str | Argument, ...] = ()
-        if columns.true_tags is not None and not (truth & candidates).any():
-            hint = "; is ", Argument("separator", self.separator), " right?"
-        raise TableError(
-            f"every true label must be a candidate: {names[label]!r} is in column {column!r} but not in "
-            f"{columns.tags or (columns.labels or ())[label]!r} "
-            f"({count} such {'label' if count == 1 else 'labels'} in the file)",
-            *hint,
-            **self._place(row),
-            column=column,
-            value=names[label],
+        column, other = (
+            found[0] if len(found) == 1 else found[label]
+            for found in (columns.true_label_columns, columns.label_columns)
         )
+        unlike = columns.true_tags is not None and not (truth & candidates).any()
+        raise TableError(
+            f"every true label must be a candidate: {names[label]!r} is in column {column!r} but not in {other!r} "
+            f"({count} such {'label' if count == 1 else 'labels'} in the file)",
+            *(("; is ", Argument("separator", self.separator), " right?") if unlike else ()),
+            **self._place(row), column=column, value=names[label],
+        )  # fmt: skip
 
 
 class _TagCollector:
-    """Tags of a column as they come, kept as numbers; columns that share labels share the vocabulary."""
+    """Tags of a column as they come, kept as numbers of a vocabulary."""
 
-    def __init__(
-        self, path: Path, column: str, separator: str | None, vocabulary: dict[str, int], *, fixed: bool
-    ) -> None:
-        self._path, self._column, self._given = path, column, separator
-        self._separator = TAG_SEPARATOR if separator is None else separator
-        self._number, self._fixed = vocabulary, fixed
+    def __init__(self, column: str, separator: str, vocabulary: dict[str, int]) -> None:
+        self.column, self.n_repeating = column, 0
+        self._separator, self._number = separator, vocabulary
         self._tags, self._ends = array("q"), array("q")
-        self._separated, self._repeating = 0, 0
-        self._otherwise = dict.fromkeys((mark for mark in _SEPARATORS if mark != self._separator), 0)
+        self._n_separated = 0
+        self._n_other = dict.fromkeys((mark for mark in _SEPARATORS if mark != separator), 0)
 
-    def add(self, cell: Any, place: Any) -> None:
-        """Take the tags of a row: a text such as ``"lake; sea"``, or a list."""
-        if isinstance(cell, str):
-            if self._separator in cell:
-                self._separated += 1
+    def add(self, cells: Sequence[Any], *, fixed: bool) -> None:
+        """Take the tags of some rows: texts such as ``"lake; sea"``, or lists."""
+        for row, cell in enumerate(cells):
+            if isinstance(cell, str):
+                self._count_separators(cell)
+                tags = split_tags(cell, self._separator)
             else:
-                for mark in self._otherwise:
-                    if mark in cell:
-                        self._otherwise[mark] += 1
-            tags = split_tags(cell, self._separator)
-        else:
-            tags = [tag for value in cell if value is not None and (tag := str(value).strip())]
-        if self._fixed:
-            for tag in tags:
-                if tag not in self._number:
-                    raise TableError(
-                        f"tag {quote_text(tag)} is not among the labels ({format_names(list(self._number))})",
-                        **place(), column=self._column, value=tag, expected=tuple(self._number),
-                    )  # fmt: skip
-        numbers = [self._number.setdefault(tag, len(self._number)) for tag in tags]
-        self._repeating += len(set(numbers)) < len(numbers)
-        self._tags.extend(numbers)
-        self._ends.append(len(self._tags))
-
-    def check_separator(self) -> None:
-        """Raise if the tags seem to have another separator than the default one."""
-        if self._given is None and (other := self._likelier_separator()) is not None:
-            raise TableError(
-                f"no cell of {self._column!r} holds {self._separator!r}, but most hold {other!r}: if that separates "
-                "tags, pass ",
-                Argument("separator", other),
-                ", else pass ",
-                Argument("separator", self._separator),
-                path=self._path,
-                column=self._column,
-                value=self._separator,
-                expected=other,
-            )
+                tags = [tag for value in cell if value is not None and (tag := str(value).strip())]
+            if fixed and (unknown := [tag for tag in tags if tag not in self._number]):
+                expected = f"only labels among {format_names(list(self._number))}"
+                raise BadCell(self.column, row, unknown[0], expected)
+            numbers = [self._number.setdefault(tag, len(self._number)) for tag in tags]
+            self.n_repeating += len(set(numbers)) < len(numbers)
+            self._tags.extend(numbers)
+            self._ends.append(len(self._tags))
 
     def matrix(self, names: tuple[str, ...]) -> LabelMatrix:
         """0/1 matrix of all rows."""
-        n_rows = len(self._ends)
-        if n_rows * len(names) > _MOST_CELLS:
-            raise TableError(
-                f"column {self._column!r} holds {len(names):,} different tags: does it hold tags, separated by "
-                f"{self._separator!r} (", Argument("separator", ...), ")?",
-                path=self._path, column=self._column, value=len(names),
-            )  # fmt: skip
         column = np.empty(len(names), dtype=np.intp)
         column[[self._number[name] for name in names]] = np.arange(len(names))
         ends = np.frombuffer(self._ends, dtype=np.int64)
-        rows = np.repeat(np.arange(n_rows), np.diff(ends, prepend=0))
-        matrix = np.zeros((n_rows, len(names)), dtype=np.uint8)
+        rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        matrix = np.zeros((len(ends), len(names)), dtype=np.uint8)
         matrix[rows, column[np.frombuffer(self._tags, dtype=np.int64)]] = 1
         return matrix
 
-    def notes(self) -> Iterator[str]:
-        """What a person should know about the tags."""
-        if self._repeating:
-            cells = "cell repeats" if self._repeating == 1 else "cells repeat"
-            yield f"{self._repeating:,} {cells} a tag, which counts once"
-        if (other := self._likelier_separator()) is not None:
-            yield (
-                f"no cell of {self._column!r} holds {self._separator!r}, but most hold {other!r}; is the separator right?"
-            )
+    def find_other_separator(self) -> str | None:
+        """Return what most cells hold where none holds the separator."""
+        other = max(self._n_other, key=lambda mark: self._n_other[mark])
+        return other if not self._n_separated and 2 * self._n_other[other] > len(self._ends) else None
 
-    def _likelier_separator(self) -> str | None:
-        """What most cells hold where none holds the separator."""
-        other = max(self._otherwise, key=lambda mark: self._otherwise[mark])
-        return other if not self._separated and 2 * self._otherwise[other] > len(self._ends) else None
+    def _count_separators(self, cell: str) -> None:
+        if self._separator in cell:
+            self._n_separated += 1
+            return
+        for mark in self._n_other:
+            if mark in cell:
+                self._n_other[mark] += 1
 
 
 def describe_unlabelled(candidates: LabelMatrix) -> Iterator[str]:
