@@ -104,10 +104,10 @@ def test_tags_are_cleaned_and_what_is_known_to_be_true_is_not(run: Run, tagged: 
     tagged.write_text("\n".join(with_truth) + "\n")
     done = run("clean", tagged, "--id", "file", "-o", "c.csv", *FAST)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith(
-        "Tags from column 'tags'; learning from 3 columns: a, b, c.\n"
-        "Note: what by its name holds other labels is passed over: 'truth'.\n"
-    )
+    described, note, *_ = done.stdout.splitlines()
+    assert described == "Tags from column 'tags'; learning from 3 columns: a, b, c."
+    assert note.startswith("Note: ")
+    assert "'truth'" in note
     before, after = cells(tagged), cells(folder / "c.csv")
     assert [row["truth"] for row in after] == [row["truth"] for row in before]
     assert [row["tags"] for row in after] != [row["tags"] for row in before]
@@ -266,7 +266,7 @@ class TestRefusals:
         assert "pass --tags COLUMN" in message
         assert "--label COLUMN" in message
         write_rows(folder / "twice.csv", ["file", "a", "tags"], [["x", "1", "sea"], ["x", "2", "sky"]])
-        assert "leave out --id" in refused("clean", "twice.csv", "--id", "file", "-o", "c.csv")
+        assert "--id COLUMN" in refused("clean", "twice.csv", "--id", "file", "-o", "c.csv")
 
     def test_quotes_may_be_plain_text(self, refused, folder: Path) -> None:
         lines = ["size,note,tags", '1,"6 inches,sea', "2,none,sky"]

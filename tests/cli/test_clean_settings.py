@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 import skpml.tables._table
 
 from .conftest import Run, rows_with_tags, write_rows
@@ -112,26 +111,6 @@ def test_decisions_are_applied_to_the_same_rows_only(
     assert note == f"Note: {songs} is not the file that one.csv.json describes, or it has changed since."
 
 
-def test_settings_without_digests_are_used_as_before(run: Run, songs: Path, folder: Path) -> None:
-    before, after = decide(folder, songs)
-    old = {
-        "skpml": "0.1.0",
-        "data": "songs.csv",
-        "audit": {"method": "ridge", "drop_below": 0.25, "keep_above": 0.75, "budget": None, "n_folds": 3,
-                  "random_state": 0},
-        "reading": {"id": "name", "embeddings": "songs.npy"},
-    }  # fmt: skip
-    (folder / "old.json").write_text(json.dumps(old))
-    done(run, "apply", songs, "decisions.csv", "--settings", "old.json", "-o", "final.csv")
-    assert (folder / "final.csv").read_text() == songs.read_text().replace(before, after)
-    done(run, songs, "--settings", "old.json", "-o", "one.csv")
-    # Thresholds were stored beside a budget, though it went first.
-    old["audit"]["budget"] = 4
-    (folder / "old.json").write_text(json.dumps(old))
-    done(run, songs, "--settings", "old.json", "-o", "two.csv")
-    assert stored(folder, "two.csv")["audit"]["budget"] == 4
-
-
 def test_embeddings_are_found_from_any_folder(
     run: Run, songs: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,30 +155,31 @@ def test_names_of_rows_without_their_column(refused: Refused, songs: Path, folde
     decide(folder, songs)
     message = refused("clean", "apply", songs, "decisions.csv", "-o", "final.csv")
     assert "call row 0 's0'" in message
-    assert "name the column that holds their names (--id)" in message
+    assert "--id COLUMN" in message
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    ("reading", "audit", "problem"),
     [
-        ("[]", "is not a settings file"),
-        ("{}", "is not a settings file"),
-        ("{", "is not a settings file"),
-        ('{"reading": [], "audit": {}}', "is not a settings file"),
-        ('{"reading": {}, "audit": []}', "is not a settings file"),
-        ('{"reading": {"tags": 5}}', "reading.tags must be text"),
-        ('{"reading": {"tagz": "a"}}', "reading has no setting 'tagz'"),
-        ('{"reading": {}, "audit": {"magic": 1}}', "audit has no setting 'magic'"),
-        ('{"reading": {}, "audit": {"n_folds": "five"}}', "'--folds'"),
-        ('{"reading": {}, "audit": {"keep_above": 2}}', "'--keep-above'"),
-        (
-            '{"reading": {}, "audit": {"drop_below": 0.9, "keep_above": 0.8}}',
-            "--drop-below must not exceed",
-        ),
+        ([], {}, "is not a settings file"),
+        ({}, [], "is not a settings file"),
+        ({"tags": 5}, {}, "reading.tags must be text"),
+        ({"tagz": "a"}, {}, "reading has no setting 'tagz'"),
+        ({}, {"magic": 1}, "audit has no setting 'magic'"),
+        ({}, {"n_folds": "five"}, "'--folds'"),
+        ({}, {"keep_above": 2}, "'--keep-above'"),
+        ({}, {"drop_below": 0.9, "keep_above": 0.8}, "--drop-below must not exceed"),
     ],
 )
-def test_settings_that_are_none(
-    refused: Refused, songs: Path, folder: Path, content: str, problem: str
+def test_wrong_settings(
+    refused: Refused, songs: Path, folder: Path, reading: object, audit: object, problem: str
 ) -> None:
-    (folder / "s.json").write_text(content)
+    content = {"sha256": "", "cleaned_sha256": "", "reading": reading, "audit": audit}
+    (folder / "s.json").write_text(json.dumps(content))
     assert problem in refused("clean", songs, "--settings", "s.json", "-o", "c.csv")
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"reading": {}, "audit": {}}'])
+def test_other_files_are_not_settings(refused: Refused, songs: Path, folder: Path, content: str) -> None:
+    (folder / "s.json").write_text(content)
+    assert "is not a settings file" in refused("clean", songs, "--settings", "s.json", "-o", "c.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,8 @@ def test_applying_never_replaces_what_it_reads(
     refused: Refused, photos: Path, folder: Path, target: str
 ) -> None:
     (folder / "decisions.csv").write_text("id,row,label,decision\n")
-    (folder / "settings.json").write_text('{"reading": {}, "audit": {}}')
+    content = {"sha256": "", "cleaned_sha256": "", "reading": {}, "audit": {}}
+    (folder / "settings.json").write_text(json.dumps(content))
     message = refused(
         "clean", "apply", photos, "decisions.csv", "--settings", "settings.json", "-o", target, "--force"
     )

@@ -120,10 +120,9 @@ def photos_model(run: Run, folder: Path) -> Path:
     said = done(
         run("clean", path, "--ignore", "file", "-o", "photos_c.csv", "--model", "photos.skpml", *FAST)
     )
-    assert (
-        f"Read {path} as Windows-1252 (a guess, for it is not UTF-8), columns separated by semicolons, cells quoted by "
-        "double quotes, decimal comma." in said
-    )
+    assert said.startswith(f"Read {path} as Windows-1252 ")
+    assert "semicolons" in said
+    assert "decimal comma" in said
     return folder / "photos.skpml"
 
 
@@ -176,7 +175,7 @@ def test_a_file_is_read_as_the_options_say(
     done(run("predict", photos_model, "new.csv", "-o", "tags.csv"))
     check_lines(folder / "tags.csv", photos_model, np.array([[1.0, 2, 3], [1.5, 2, 3]]))
     message = refused("predict", photos_model, "new.csv", "-o", "out.csv", "--decimal", ".")
-    assert "new.csv, line 3: column 'a' holds '1,5', which is not a finite number" in message
+    assert "new.csv, line 3: column 'a' holds '1,5'" in message
     assert "pass --decimal ','" in message
     assert "größe" in refused("predict", photos_model, "new.csv", "-o", "out.csv", "--encoding", "cp437")
     assert "lacks" in refused("predict", photos_model, "new.csv", "-o", "out.csv", "--delimiter", "tab")
@@ -198,7 +197,7 @@ def test_parquet(run: Run, photos_model: Path, news: Path, folder: Path, refused
     )
     parquet.write_table(pa.table({"a": ["x"], "b": [1], "größe": [2]}), folder / "words.parquet")
     message = refused("predict", photos_model, "words.parquet", "-o", "out.csv")
-    assert "column 'a' holds string values, not numbers; the model needs numbers there" in message
+    assert "row 0: column 'a' holds 'x'" in message
     parquet.write_table(pa.table({"headline": [TEXTS[0], None, "seaword1"]}), folder / "texts.parquet")
     done(run("predict", news, "texts.parquet", "-o", "texts.csv"))
     check_lines(folder / "texts.csv", news, as_column([TEXTS[0], "", "seaword1"]))
@@ -293,21 +292,21 @@ class TestRefusals:
         self, refused: Refused, news: Path, songs: Path, photos_model: Path, folder: Path
     ) -> None:
         message = refused("predict", news, "songs.npy", "-o", "out.csv")
-        assert "songs.npy holds no texts, which the model was fitted on: give a table (.csv" in message
-        assert "with a column 'headline'" in message
-        assert "digits holds no texts" in refused("predict", news, "digits", "-o", "out.csv")
-        assert "digits holds no texts" in refused("evaluate", news, "digits")
+        assert "songs.npy is not a table" in message
+        assert "a column 'headline'" in message
+        assert "digits is not a table" in refused("predict", news, "digits", "-o", "out.csv")
+        assert "digits is not a table" in refused("evaluate", news, "digits")
         message = refused("predict", songs, "songs.csv", "-o", "out.csv")
-        assert "songs.csv is a table, but the model was fitted on embeddings" in message
-        assert "3 numbers a row" in message
+        assert "songs.csv is a table, but the model was fitted to embeddings" in message
+        assert "3 numbers per row" in message
 
     def test_embeddings_that_are_none(self, refused: Refused, songs: Path, folder: Path) -> None:
         np.save(folder / "wide.npy", np.ones((2, 5)))
         message = refused("predict", songs, "wide.npy", "-o", "out.csv")
-        assert "wide.npy has 5 features, but the model was fitted on 3" in message
+        assert "wide.npy has 5 features, but the model was fitted to 3" in message
         np.savez(folder / "two.npz", left=np.ones((2, 3)), right=np.ones((2, 3)))
         message = refused("predict", songs, "two.npz", "-o", "out.csv")
-        assert "two.npz: cannot tell which of its arrays holds the embeddings (left, right)" in message
+        assert "two.npz: holds 2 arrays (left, right)" in message
         np.save(folder / "none.npy", np.ones((0, 3)))
         assert "none.npy: is a matrix without rows" in refused("predict", songs, "none.npy", "-o", "out.csv")
         np.save(folder / "hole.npy", np.array([[1, np.nan, 3]]))
@@ -329,7 +328,7 @@ class TestRefusals:
         assert "has no column 'artikle'; did you mean 'article'?" in refused(
             "predict", news, "new.csv", "--id", "artikle", "-o", "out.csv"
         )
-        assert "--id names a column of a table" in refused(
+        assert "--id does not apply to .npy files" in refused(
             "predict", songs, "songs.npy", "--id", "article", "-o", "out.csv"
         )
 
@@ -356,8 +355,7 @@ def test_columns_that_are_not_wanted_may_have_any_name(run: Run, photos_model: P
 def test_blank_lines_in_a_file_of_one_column_are_told(run: Run, news: Path, folder: Path) -> None:
     (folder / "new.csv").write_text('headline\nbeachword1\n\n""\nseaword1\n\n\n')
     said = done(run("predict", news, "new.csv", "-o", "tags.csv"))
-    assert said.splitlines() == [
-        'Note: 1 blank line is passed over; an empty cell in a file of one column is written as "".',
-        "Wrote tags.csv: 3 rows.",
-    ]
+    note, wrote = said.splitlines()
+    assert note.startswith("Note: 1 blank line ")
+    assert wrote == "Wrote tags.csv: 3 rows."
     check_lines(folder / "tags.csv", news, as_column(["beachword1", "", "seaword1"]))

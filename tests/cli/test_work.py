@@ -34,7 +34,7 @@ def test_version_and_help(run: Run) -> None:
 
 
 def test_fit_writes_the_model_the_library_would_make(run: Run, photos: Path, model: Path) -> None:
-    data = read_dataset(photos, candidates="tags", ignore=["file", "checked"])
+    data = read_dataset(photos, tags="tags", ignore=["file", "checked"])
     expected = PMLMA(random_state=0).fit(pd.DataFrame(data.X, columns=data.feature_names), data.candidates)
     loaded = load_model(model)
     np.testing.assert_array_equal(loaded.coef_, expected.coef_)
@@ -86,7 +86,7 @@ def test_predict_needs_no_labels_and_no_order(run: Run, photos: Path, model: Pat
     assert result.exit_code == 0, result.output
     assert result.stdout == "Wrote tags.csv: 40 rows.\n"
     fitted = load_model(model)
-    X = read_dataset(photos, candidates="tags", ignore=["file", "checked"]).X
+    X = read_dataset(photos, tags="tags", ignore=["file", "checked"]).X
     fitted.__dict__.pop("feature_names_in_")
     decisions, probabilities = fitted.predict(X), fitted.predict_proba(X)
     for row, line in enumerate(rows_of(folder / "tags.csv")):
@@ -108,7 +108,7 @@ def test_predict_reads_every_format(run: Run, photos: Path, model: Path, folder:
 
 def test_evaluate_measures_what_the_library_measures(run: Run, photos: Path, model: Path) -> None:
     options = ("--true-tags", "checked", "--ignore", "file", "--tags", "tags")
-    data = read_dataset(photos, candidates="tags", truth="checked", ignore=["file"])
+    data = read_dataset(photos, tags="tags", true_tags="checked", ignore=["file"])
     fitted = load_model(model)
     fitted.__dict__.pop("feature_names_in_")
     for convention in ("pml", "sklearn"):

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,28 +18,7 @@ import numpy as np
 from click.core import ParameterSource
 
 from skpml import __version__
-from skpml.cli._clean_reading import (
-    given,
-    label_columns,
-    learnt_from,
-    read_for_cleaning,
-    read_for_decisions,
-    table_options,
-)
-from skpml.cli._console import (
-    Update,
-    atomic_outputs,
-    check_outputs,
-    force_option,
-    format_count,
-    output_path,
-    progress_bar,
-    say,
-    seed_option,
-    show_dialect,
-    show_notes,
-    write_csv_rows,
-)
+from skpml.cli import _console as ui
 from skpml.registry import get_method
 
 if TYPE_CHECKING:
@@ -79,32 +59,25 @@ def clean() -> None:
 # Arguments of the audit, and the options that set them.
 _AUDIT = {"method": "method", "drop_below": "drop_below", "keep_above": "keep_above", "budget": "budget",
           "n_folds": "folds", "random_state": "seed"}  # fmt: skip
-_READING = ("tags", "labels", "text", "image", "id", "features", "embeddings", "separator", "ignore",
-            "encoding", "delimiter", "quote", "decimal")  # fmt: skip
-_EXCLUSIVE = (
-    ("tags", "labels"),
-    ("features", "embeddings"),
-    ("budget", "drop_below"),
-    ("budget", "keep_above"),
-)
+_EXCLUSIVE = (("tags", "labels"), ("features", "embeddings"),
+              ("budget", "drop_below"), ("budget", "keep_above"))  # fmt: skip
+_FILES = ("embeddings", "xml")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Settings:
     path: Path
-    digests: tuple[str, ...]
+    digests: tuple[str, str]
     """Of the file that was cleaned, and of the cleaned file; both have the same rows."""
 
     def describes(self, source: Path) -> bool:
-        """Whether the settings are those of this file; without digests they fit any file."""
-        return not self.digests or not source.is_file() or _digest(source) in self.digests
+        """Whether the settings are those of this file."""
+        return not source.is_file() or _digest(source) in self.digests
 
 
 def _settings_option(help: str) -> Callable[..., Any]:
-    kind = click.Path(path_type=Path, exists=True, dir_okay=False)
-    return click.option(
-        "--settings", metavar="FILE.json", type=kind, is_eager=True, callback=_load_settings, help=help
-    )
+    return click.option("--settings", metavar="FILE.json", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                        is_eager=True, callback=_load_settings, help=help)  # fmt: skip
 
 
 def _load_settings(context: click.Context, _: click.Parameter, path: Path | None) -> _Settings | None:
@@ -113,34 +86,30 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        reading, audit = {**content["reading"]}, {**content.get("audit", {})}
-    except (ValueError, KeyError, AttributeError, TypeError):
+        reading, audit = {**content["reading"]}, {**content["audit"]}
+        settings = _Settings(path, (content["sha256"], content["cleaned_sha256"]))
+    except (ValueError, KeyError, TypeError):
         raise click.ClickException(
             f"{path} is not a settings file; give the .json file that 'skpml clean' wrote next to its output"
         ) from None
-    for part, values, known in (("reading", reading, _READING), ("audit", audit, _AUDIT)):
+    for part, values, known in (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT)):
         if unknown := sorted(set(values).difference(known)):
             raise click.ClickException(f"{path}: {part} has no setting {unknown[0]!r}")
     for name, value in reading.items():
         if not all(isinstance(part, str) for part in (value if isinstance(value, list) else [value])):
             raise click.ClickException(f"{path}: reading.{name} must be text")
-    if "embeddings" in reading and (path.parent / reading["embeddings"]).is_file():
-        reading["embeddings"] = str(path.parent / reading["embeddings"])
-    if audit.get("budget") is not None:
-        audit = {name: value for name, value in audit.items() if name not in ("drop_below", "keep_above")}
-    values = {**reading, **{_AUDIT[name]: value for name, value in audit.items() if value is not None}}
-    known = {parameter.name for parameter in context.command.params}
-    context.default_map = {name: value for name, value in values.items() if name in known}
-    digests = (content.get("sha256"), content.get("cleaned_sha256"))
-    return _Settings(path=path, digests=tuple(digest for digest in digests if isinstance(digest, str)))
+    reading |= {name: str(path.parent / reading[name]) for name in _FILES if name in reading}
+    values = {**reading, **{_AUDIT[name]: value for name, value in audit.items()}}
+    options = {parameter.name for parameter in context.command.params}
+    context.default_map = {name: value for name, value in values.items() if name in options}
+    return settings
 
 
 def _on_command_line() -> set[str]:
     """Return the options that were given on the command line and not by a settings file."""
     context = click.get_current_context()
-    return {
-        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
+    given = ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) is given}
 
 
 def _resolve(values: dict[str, Any]) -> dict[str, Any]:
@@ -151,25 +120,16 @@ def _resolve(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, **{name: () if isinstance(values[name], tuple) else None for name in dropped}}
 
 
-def _format_settings(
-    source: Path, cleaned: Path, arguments: dict[str, Any], reading: dict[str, Any], folder: Path
-) -> str:
+def _format_settings(source: Path, cleaned: Path, arguments: dict[str, Any], reading: dict[str, Any]) -> str:
     """Return the settings file: what reproduces the output, and digests that identify the files."""
     # In a fixed order, since options have that of the command line.
-    stored = {name: value for name in _READING if (value := given(reading).get(name)) is not None}
-    if "embeddings" in stored and not os.path.isabs(stored["embeddings"]):
-        try:
-            stored["embeddings"] = os.path.relpath(stored["embeddings"], folder)
-        except ValueError:  # another drive
-            stored["embeddings"] = os.path.abspath(stored["embeddings"])
-    content = {
-        "skpml": __version__,
-        "data": source.name,
-        "sha256": _digest(source),
-        "cleaned_sha256": _digest(cleaned),
-        "audit": arguments,
-        "reading": stored,
-    }
+    stored = {name: value for name in ui.TABLE_OPTIONS if (value := reading[name]) not in (None, ())}
+    for name in stored.keys() & set(_FILES):
+        stored[name] = os.path.abspath(stored[name])
+        with suppress(ValueError):  # on another drive there is no relative path
+            stored[name] = os.path.relpath(stored[name], cleaned.parent)
+    content = {"skpml": __version__, "data": source.name, "sha256": _digest(source), "cleaned_sha256": _digest(cleaned),
+               "audit": arguments, "reading": stored}  # fmt: skip
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     # Bytes of a file name that are not text have no UTF-8 form.
     return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -184,91 +144,31 @@ def _digest(path: Path) -> str:
 
 
 @clean.command()
-@click.argument("source", metavar="DATA", type=output_path)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="CLEANED",
-    required=True,
-    type=output_path,
-    help="File to write: DATA without the dropped tags.",
-)
-@click.option(
-    "--report", metavar="PAGE.html", type=output_path, help="Also write a page to review doubtful tags."
-)
-@click.option(
-    "--audit",
-    "listing",
-    metavar="OUT.csv",
-    type=output_path,
-    help="Also write a table of the doubtful tags, with reasons.",
-)
-@click.option(
-    "--model",
-    metavar="MODEL",
-    type=output_path,
-    help="Also save a classifier trained on the cleaned tags, for 'skpml predict'.",
-)
-@click.option(
-    "--label-studio",
-    metavar="OUT.json",
-    type=output_path,
-    help="Also write tasks with predictions for Label Studio.",
-)
-@click.option(
-    "--method",
-    metavar="NAME",
-    default="candidate-likelihood",
-    show_default=True,
-    help="Method; 'skpml methods' lists all.",
-)
-@click.option(
-    "--drop-below",
-    type=click.FloatRange(0, 1),
-    help="Drop tags whose probability of being correct is below this value. A value above the default of "
-    f"--keep-above raises that too.  [default: {_DROP_BELOW}]",
-)
-@click.option(
-    "--keep-above",
-    type=click.FloatRange(0, 1),
-    help="Keep tags whose probability is above this value; tags in between are for a person to decide.  "
-    f"[default: {_KEEP_ABOVE}]",
-)
-@click.option(
-    "--budget",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Instead of thresholds: ask about the N most useful tags and decide all others.",
-)
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Folds of cross-validation: each row is judged by a model of the other folds.",
-)
-@seed_option
+@click.argument("source", metavar="DATA", type=ui.path_type)
+@ui.output_option("CLEANED", "File to write: DATA without the dropped tags.", "-o", "--output", "target")
+@ui.output_option("PAGE.html", "Also write a page to review doubtful tags.", "--report")
+@ui.output_option("OUT.csv", "Also write a table of the doubtful tags, with reasons.", "--audit", "listing")
+@ui.output_option("MODEL", "Also save a classifier trained on the cleaned tags, for 'skpml predict'.",
+                  "--model")  # fmt: skip
+@ui.output_option("OUT.json", "Also write tasks with predictions for Label Studio.", "--label-studio")
+@ui.method_option
+@click.option("--drop-below", type=click.FloatRange(0, 1),
+              help="Drop tags whose probability of being correct is below this value.  [default: 0.25]")  # fmt: skip
+@click.option("--keep-above", type=click.FloatRange(0, 1),
+              help="Keep tags whose probability is above this value; a person decides tags in between. If only one of "
+                   "the two is given and they cross, both get its value.  [default: 0.75]")  # fmt: skip
+@click.option("--budget", type=click.IntRange(min=0), metavar="N",
+              help="Instead of thresholds: ask about the N most useful tags and decide all others.")  # fmt: skip
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
+              help="Folds of cross-validation: each row is judged by a model of the other folds.")  # fmt: skip
+@ui.seed_option
 @_settings_option("Settings of an earlier run, CLEANED.json: default values of all options except outputs.")
-@force_option
-@table_options
+@ui.force_option
+@ui.table_options
 def run(
-    *,
-    source: Path,
-    target: Path,
-    report: Path | None,
-    listing: Path | None,
-    model: Path | None,
-    label_studio: Path | None,
-    method: str,
-    drop_below: float | None,
-    keep_above: float | None,
-    budget: int | None,
-    folds: int,
-    seed: int,
-    settings: _Settings | None,
-    force: bool,
-    **reading: Any,
+    *, source: Path, target: Path, report: Path | None, listing: Path | None, model: Path | None,
+    label_studio: Path | None, method: str, drop_below: float | None, keep_above: float | None, budget: int | None,
+    folds: int, seed: int, settings: _Settings | None, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
     """Find wrong tags in DATA and write a copy without those that are almost certainly wrong.
 
@@ -279,11 +179,10 @@ def run(
     """
     from sklearn.exceptions import ConvergenceWarning
 
+    from skpml import review
     from skpml.cleaning import audit
-    from skpml.datasets import write_cleaned_copy
     from skpml.tables import check_suffix
 
-    _check_method(method)
     reading = _resolve(reading)
     rule = _decision_rule(drop_below, keep_above, budget)
     arguments = {"method": method, **rule, "n_folds": folds, "random_state": seed}
@@ -292,51 +191,45 @@ def run(
     if label_studio is not None:
         outputs.append(label_studio.with_suffix(".xml"))
     inputs = [source, reading["embeddings"], None if settings is None else settings.path]
-    check_outputs(*outputs, force=force, inputs=inputs)
+    ui.check_outputs(*outputs, force=force, inputs=inputs)
     check_suffix(source, target)
     _check_packages(report=report, model=model)
-    with progress_bar(f"reading {source}") as update, warnings.catch_warnings():
+    with ui.progress_bar(f"reading {source}") as update, warnings.catch_warnings():
         # Advice about parameters that this command does not have.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        table = read_for_cleaning(source, reading, update, seed)
+        table = ui.read_source(source, reading, random_state=seed, progress=update)
         _check_table(table, folds, label_studio)
         if settings is not None and not settings.describes(source):
-            say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
-        show_dialect(table.path, table.dialect)
-        say(f"Tags from {label_columns(table)}; learning from {learnt_from(table, reading['embeddings'])}.")
-        show_notes(table.notes)
+            ui.say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
+        ui.show_reading(table)
+        ui.say(_describe(table, reading["embeddings"]))
+        ui.show_notes(table)
         found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **arguments)
         update(0, None, "writing")
         others = [path for path in outputs if path != target]
-        with atomic_outputs(*others) as paths:
+        with ui.atomic_outputs(*others) as paths:
             temporary = dict(zip(others, paths, strict=True))
             if report is not None:
                 temporary[report].write_text(_render_page(table, found, arguments), encoding="utf-8")
             if listing is not None:
                 _write_listing(temporary[listing], table, found)
             if model is not None:
-                _save_classifier(temporary[model], table, found, update)
+                update(0, None, "training on the cleaned tags")
+                ui.save_table_model(found.classifier(table.X), temporary[model], table)
             if label_studio is not None:
-                from skpml.review import write_label_studio
-
                 config = temporary[label_studio.with_suffix(".xml")]
-                write_label_studio(table, found, temporary[label_studio], config=config, overwrite=True)
+                review.write_label_studio(
+                    table, found, temporary[label_studio], config=config, overwrite=True
+                )
             # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
-            write_cleaned_copy(table, found.actions == "drop", target, overwrite=force)
-            text = _format_settings(source, target, arguments, reading, record.parent)
+            _write_cleaned(table, found.actions == "drop", target, force)
+            text = _format_settings(source, target, arguments, reading)
             temporary[record].write_text(text, encoding="utf-8")
     _show_summary(table, found, rule.get("drop_below", 0.0))
     for path in outputs:
-        say(f"Wrote {path}.")
+        ui.say(f"Wrote {path}.")
     if report is not None:
         _show_page_limit(found, report, target)
-
-
-def _check_method(name: str) -> None:
-    try:
-        get_method(name)
-    except ValueError as error:
-        raise click.UsageError(f"--method: {error}") from error
 
 
 def _decision_rule(drop_below: float | None, keep_above: float | None, budget: int | None) -> dict[str, Any]:
@@ -361,28 +254,26 @@ def _decision_rule(drop_below: float | None, keep_above: float | None, budget: i
 
 def _check_packages(*, report: Path | None, model: Path | None) -> None:
     """Raise ImportError, before the work, if a package that an output needs is missing."""
+    from skpml import io, review
+
     if report is not None:
-        from skpml.review import require_page_packages
-
-        require_page_packages()
+        review.require_page_packages()
     if model is not None:
-        from skpml.io import require_skops
-
-        require_skops()
+        io.require_skops()
 
 
 def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
     """Refuse, before the work, a table with too few rows or with labels that an output cannot hold."""
+    from skpml.review import check_label_names
+
     n_rows = len(table.candidates)
     if n_rows < _FEWEST_ROWS:
         raise click.ClickException(
-            f"{table.path} has {format_count(n_rows, 'row')}; at least {_FEWEST_ROWS} are needed for cross-validation"
+            f"{table.path} has {n_rows} rows; cross-validation needs at least {_FEWEST_ROWS}"
         )
     if folds > n_rows:
         raise click.UsageError(f"--folds {folds}: {table.path} has only {n_rows:,} rows, so use fewer folds")
     if label_studio is not None:
-        from skpml.review import check_label_names
-
         check_label_names(table.label_names)
 
 
@@ -405,25 +296,34 @@ def _write_listing(path: Path, table: Table, found: Audit) -> None:
          doubt.action, str(doubt.reason)]
         for rank, doubt in enumerate(found.doubts, start=1)
     )  # fmt: skip
-    write_csv_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
+    ui.write_csv_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
 
 
-def _save_classifier(path: Path, table: Table, found: Audit, update: Update) -> None:
-    """Train on the cleaned tags; the model takes the columns or texts that the table has."""
-    from sklearn.pipeline import Pipeline
+def _write_cleaned(table: Table, drop: Any, target: Path, force: bool) -> None:
+    if table.dataset is None:
+        from skpml.tables import write_cleaned as write
+    else:
+        from skpml.datasets import write_cleaned_copy as write
 
-    from skpml.io import save_model
+    write(table, drop, target, overwrite=force)
 
-    update(0, None, "training on the cleaned tags")
-    model = found.classifier(table.X)
-    names = list(table.feature_names) if table.feature_kind == "columns" else None
-    if table.text_transformer is not None:
-        assert table.columns.text is not None
-        names = [table.columns.text]
-        model = Pipeline([("text", table.text_transformer), ("model", model)])
-    save_model(
-        model, path, label_names=table.label_names, feature_names=names, feature_kind=table.feature_kind
-    )
+
+def _describe(table: Table, embeddings: str | None) -> str:
+    """Return which columns hold the tags and what the model learns from."""
+    from skpml.tables import format_names
+
+    def count(names: Sequence[str], noun: str) -> str:
+        return f"{ui.format_count(len(names), noun)}: {format_names(names)}"
+
+    tags, names = table.columns.tags, table.feature_names
+    labels = count(table.columns.label_columns, "column") if tags is None else f"column {tags!r}"
+    features = count(names, "column")
+    if table.feature_kind != "columns":
+        features = f"the texts of {table.columns.text!r}" if table.feature_kind == "text" else str(embeddings)
+        features += f", not from {count(table.unused, 'other column')}" if table.unused else ""
+    elif table.dataset is not None:
+        labels, features = "the labels of the data set", f"its {ui.format_count(len(names), 'feature')}"
+    return f"Tags from {labels}; learning from {features}."
 
 
 def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
@@ -431,14 +331,16 @@ def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
     to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
     dropped = int(np.count_nonzero(found.actions == "drop"))
     sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
-    say(f"{', '.join(format_count(*size) for size in sizes)}.")
+    ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
     are = "is" if round(estimate) == 1 else "are"
-    say(f"About {format_count(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f}).")
+    ui.say(
+        f"About {ui.format_count(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f})."
+    )
     are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
-    say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
+    ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
     if withheld := sum(doubt.confidence < drop_below for doubt in to_ask):
         looks = "looks" if withheld == 1 else "look"
-        say(
+        ui.say(
             f"Of these, {withheld:,} {looks} wrong, but the data are too uninformative to drop such tags automatically."
         )
     _show_emptied(table, found.cleaned() > 0)
@@ -447,7 +349,7 @@ def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
 def _show_emptied(table: Table, kept: Any) -> None:
     emptied = int(np.count_nonzero(table.candidates.any(axis=1) & ~kept.any(axis=1)))
     if emptied:
-        say(f"{format_count(emptied, 'row')} {'has' if emptied == 1 else 'have'} lost all tags.")
+        ui.say(f"{ui.format_count(emptied, 'row')} {'has' if emptied == 1 else 'have'} lost all tags.")
 
 
 def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
@@ -455,7 +357,7 @@ def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
 
     n_shown = len(select_doubts(found))
     if n_shown < len(found.doubts):
-        say(
+        ui.say(
             f"{report} shows {n_shown:,} of {len(found.doubts):,} doubtful tags, the most useful ones; apply its "
             f"decisions to {target}, in which the dropped tags are missing already."
         )
@@ -465,40 +367,50 @@ def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
 
 
 @clean.command()
-@click.argument("source", metavar="DATA", type=output_path)
-@click.argument("decided", metavar="DECISIONS", type=output_path)
-@click.option("-o", "--output", "target", metavar="CLEANED", required=True, type=output_path,
-              help="File to write: DATA without the dropped tags.")  # fmt: skip
+@click.argument("source", metavar="DATA", type=ui.path_type)
+@click.argument("decided", metavar="DECISIONS", type=ui.path_type)
+@ui.output_option("CLEANED", "File to write: DATA without the dropped tags.", "-o", "--output", "target")
 @_settings_option("CLEANED.json of 'skpml clean': how to read DATA, which must be unchanged.")
-@force_option
-@table_options
+@ui.force_option
+@ui.table_options
 def apply(
-    *, source: Path, decided: Path, target: Path, settings: _Settings | None, force: bool, **reading: Any
-) -> None:
+    *, source: Path, decided: Path, target: Path, settings: _Settings | None, force: bool,
+    reading: dict[str, Any],
+) -> None:  # fmt: skip
     """Drop the tags from DATA that DECISIONS, exported from the review page, marks as dropped.
 
     Only tags and row names are read, so options about other columns may be omitted. Give --settings, or the same --id as
     to 'skpml clean'.
     """
     from skpml.cleaning import read_decisions
-    from skpml.datasets import write_cleaned_copy
     from skpml.tables import check_suffix
 
-    check_outputs(target, force=force, inputs=[source, decided, None if settings is None else settings.path])
+    ui.check_outputs(
+        target, force=force, inputs=[source, decided, None if settings is None else settings.path]
+    )
     check_suffix(source, target)
-    with progress_bar(f"reading {source}") as update:
+    with ui.progress_bar(f"reading {source}") as update:
         if settings is not None and not settings.describes(source):
             raise click.ClickException(
                 f"{source} is not the file that {settings.path} describes, or it has changed since: decisions refer to "
                 "row numbers and could be applied to wrong rows; give the original file"
             )
-        table = read_for_decisions(source, _resolve(reading), update)
+        table = ui.read_source(source, _only_labels(_resolve(reading)), progress=update)
         decisions = read_decisions(decided, table)
-        show_dialect(source, table.dialect)
+        ui.show_reading(table)
         drop = decisions.drop_mask(table)
-        write_cleaned_copy(table, drop, target, overwrite=force)
+        _write_cleaned(table, drop, target, force)
     dropped = int(np.count_nonzero(drop))
     kept = len(decisions) - dropped
-    say(f"{format_count(len(decisions), 'decision')}: {format_count(dropped, 'tag')} dropped, {kept:,} kept.")
+    ui.say(
+        f"{ui.format_count(len(decisions), 'decision')}: {ui.format_count(dropped, 'tag')} dropped, {kept:,} kept."
+    )
     _show_emptied(table, (table.candidates > 0) & ~drop)
-    say(f"Wrote {target}.")
+    ui.say(f"Wrote {target}.")
+
+
+def _only_labels(reading: dict[str, Any]) -> dict[str, Any]:
+    """Return options that read labels and row names; columns of other kinds are ignored."""
+    others = [name for name in (reading["text"], reading["image"], *reading["features"]) if name is not None]
+    ignore = (*reading["ignore"], *(name for name in others if name != reading["id"]))
+    return {**reading, "text": None, "image": None, "embeddings": None, "features": [], "ignore": ignore}

@@ -1,8 +1,12 @@
-"""What all commands share: printing, progress, tables, and output files."""
+"""What all commands share: printing, progress, output files, and the options that describe input files."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
+import difflib
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,20 +19,37 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from skpml.cli._wording import in_options
-
 if TYPE_CHECKING:
-    from skpml.tables import Dialect
+    from skpml.tables import Table as LabelTable
 
 Update = Callable[[int, int | None, str], None]
 
 # Without a terminal there is no width to respect, so tables are as wide as they need to be.
 _PIPE_WIDTH = 200
 
-output_path = click.Path(path_type=Path)
+path_type = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="Replace output files that exist.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 seed_option = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
                            help="Seed of the random number generator.")  # fmt: skip
+
+
+def output_option(metavar: str, help: str, *names: str) -> Callable[..., Any]:
+    """Return an option that names a file to write; ``-o`` is required."""
+    return click.option(*names, metavar=metavar, required="-o" in names, type=path_type, help=help)
+
+
+def _check_method(_: click.Context, __: click.Parameter, name: str) -> str:
+    from skpml.registry import get_method
+
+    try:
+        return get_method(name).name
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+method_option = click.option("--method", metavar="NAME", default="candidate-likelihood", show_default=True,
+                             callback=_check_method, help="Method; 'skpml methods' lists all.")  # fmt: skip
 
 
 # Printing: results go to stdout, everything else to stderr.
@@ -65,14 +86,23 @@ def _printable(message: str) -> str:
 
 
 def format_error(error: BaseException) -> str:
-    """Return the message of an error in one line, worded for the command line."""
+    """Return the message of an error in one line, with arguments of Python worded as options."""
     if isinstance(error, OSError) and error.strerror:
         message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif hasattr(error, "describe") and not getattr(error, "about_a_suite", False):
+        message = error.describe(_format_argument)
     else:
         message = str(error)
-    message = " ".join(message.split()) or type(error).__name__
-    # In a suite file, arguments are keys and not options.
-    return message if getattr(error, "about_a_suite", False) else in_options(message)
+    return " ".join(message.split()) or type(error).__name__
+
+
+def _format_argument(argument: Any) -> str:
+    """Return an argument as an option: ``separator=","`` in Python is ``--separator ','`` here."""
+    flag, metavar, _ = TABLE_OPTIONS.get(argument.name, (f"--{argument.name.replace('_', '-')}", "VALUE", ""))
+    if argument.value is None:
+        return flag
+    values = argument.value if isinstance(argument.value, (list, tuple)) else [argument.value]
+    return " ".join(f"{flag} {metavar if value is ... else repr(value)}" for value in values)
 
 
 def format_count(count: int, noun: str) -> str:
@@ -103,16 +133,16 @@ def show_table(table: Table) -> None:
         say(line.rstrip())
 
 
-def show_dialect(path: Path, dialect: Dialect | None) -> None:
-    """Print how a text file was read if its format is unusual, since detection may be wrong."""
-    if dialect is not None and not dialect.is_default:
-        say(f"Read {path} as {dialect}.")
+def show_reading(table: LabelTable) -> None:
+    """Print how a file was read if that is unusual, since detection may be wrong."""
+    if table.dialect is not None and not table.dialect.is_default:
+        say(f"Read {table.path} as {table.dialect}.")
 
 
-def show_notes(notes: Iterable[str]) -> None:
-    """Print the remarks of a reader about a file, one per line."""
-    for note in notes:
-        say(f"Note: {in_options(note)}.")
+def show_notes(table: LabelTable) -> None:
+    """Print the remarks of the reader about a file, one per line."""
+    for note in table.notes:
+        say(f"Note: {note}.")
 
 
 @contextmanager
@@ -181,3 +211,154 @@ def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[An
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
+
+
+# Input files: the same options for all commands.
+
+# Argument of Columns, Dialect or read_table: option, metavar, help.
+TABLE_OPTIONS = {
+    "tags": ("--tags", "COLUMN", 'Column that lists the candidate labels, as in "lake;sea".  [default: tags]'),
+    "labels": ("--label", "COLUMN", "0/1 column of one candidate label; repeatable."),
+    "true_tags": ("--true-tags", "COLUMN", "Column that lists the true labels.  [default: truth]"),
+    "true_labels": ("--true-label", "COLUMN", "0/1 column of one true label; repeatable."),
+    "text": ("--text", "COLUMN", "Column of texts: displayed and, without --feature, learned from."),
+    "image": ("--image", "COLUMN", "Column of image paths, to be displayed."),
+    "id": ("--id", "COLUMN", "Column of row names.  [default: row numbers]"),
+    "features": ("--feature", "COLUMN", "Numeric column to learn from; repeatable.  [default: all remaining columns]"),
+    "ignore": ("--ignore", "COLUMN", "Column that is not used; repeatable."),
+    "embeddings": ("--embeddings", "FILE", "An .npy or .npz file with one row of features per row of DATA."),
+    "separator": ("--separator", "TEXT", 'Separator of tags.  [default: ";"]'),
+    "encoding": ("--encoding", "NAME", "Encoding of a text file.  [default: detected]"),
+    "delimiter": ("--delimiter", "CHAR", 'Delimiter of columns; "tab" for tabs.  [default: detected]'),
+    "quote": ("--quote", "CHAR", "Quote character.  [default: detected]"),
+    "decimal": ("--decimal", "CHAR", "Decimal point or comma.  [default: detected]"),
+    "xml": ("--xml", "FILE", "Label names of an ARFF file, in the XML format of Mulan."),
+    "reader_options": ("--reader-option", "NAME=VALUE", "Other argument of the format's reader, such as "
+                       "label_layout=labels_by_rows for MATLAB; repeatable."),
+}  # fmt: skip
+_REPEATABLE = ("labels", "true_labels", "features", "ignore", "reader_options")
+_NAME_OPTIONS = (
+    click.option("--candidates", type=click.IntRange(min=0), metavar="K",
+                 help="For a data set by name: add random false labels until each row has K candidates."),
+    click.option("--noise-seed", type=int, metavar="SEED", help="Seed of these false labels.  [default: 0]"),
+)  # fmt: skip
+_Command = Callable[..., Any]
+
+
+def table_options(command: _Command) -> _Command:
+    """Add the options about an input file; the command gets them as one dictionary, ``reading``."""
+
+    @functools.wraps(command)
+    def gather(**arguments: Any) -> Any:
+        names = [name for name in (*TABLE_OPTIONS, "candidates", "noise_seed") if name in arguments]
+        reading = {name: arguments.pop(name) for name in names}
+        if reading["delimiter"] in ("tab", "\\t"):
+            reading["delimiter"] = "\t"
+        return command(reading=reading, **arguments)
+
+    for name, (flag, metavar, help) in reversed(TABLE_OPTIONS.items()):
+        flags = ("-O", flag) if name == "reader_options" else (flag,)
+        gather = click.option(*flags, name, metavar=metavar, help=help, multiple=name in _REPEATABLE)(gather)
+    return gather
+
+
+def source_options(command: _Command) -> _Command:
+    """Add the options about an input file or a data set by name, as `table_options`."""
+    command = table_options(command)
+    for option in reversed(_NAME_OPTIONS):
+        command = option(command)
+    return command
+
+
+def split_assignment(option: str, text: str) -> tuple[str, str]:
+    """Split the ``NAME=VALUE`` that an option takes."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"{option} needs NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def table_arguments(reading: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `skpml.tables.read_table` for the options that were given."""
+    from skpml.tables import Columns, Dialect
+
+    given = {name: value for name, value in reading.items() if value not in (None, ())}
+    arguments: dict[str, Any] = {
+        name: kind(
+            **{field.name: given[field.name] for field in dataclasses.fields(kind) if field.name in given}
+        )
+        for name, kind in (("columns", Columns), ("dialect", Dialect))
+    }
+    return arguments | {name: given[name] for name in ("separator", "embeddings") if name in given}
+
+
+def is_table(source: str | Path) -> bool:
+    """Whether a file is a table, by its suffix."""
+    from skpml.tables import TABLE_SUFFIXES
+
+    return Path(source).suffix.lower() in TABLE_SUFFIXES
+
+
+def read_source(source: str | Path, reading: dict[str, Any], **options: Any) -> LabelTable:
+    """Read a file of any format, or load a data set by its name; `options` are those of ``read_table``."""
+    from skpml.datasets import READERS, read_as_table
+    from skpml.tables import read_table
+
+    path, suffix = Path(source), Path(source).suffix.lower()
+    if suffix not in READERS and len(path.parts) == 1 and not path.exists():
+        return _load_dataset(str(source), reading)
+    if reading.get("candidates") is not None or reading.get("noise_seed") is not None:
+        raise click.UsageError("--candidates and --noise-seed are for data sets by name, not for files")
+    options = {**options, **table_arguments(reading)}
+    others = dict(split_assignment("--reader-option", text) for text in reading["reader_options"])
+    others |= {"xml": reading["xml"]} if reading["xml"] is not None else {}
+    known = [] if is_table(path) or suffix not in READERS else inspect.signature(READERS[suffix]).parameters
+    if unknown := [name for name in others if name not in known]:
+        option = "--xml" if unknown[0] == "xml" else f"--reader-option {unknown[0]}"
+        raise click.UsageError(f"{option} does not apply to {suffix} files")
+    return (
+        read_table(path, **options)
+        if is_table(path)
+        else read_as_table(path, reader_options=others, **options)
+    )
+
+
+def _load_dataset(name: str, reading: dict[str, Any]) -> LabelTable:
+    from skpml.datasets import list_datasets, load_dataset
+    from skpml.tables import Table
+
+    if given := [flag for key, (flag, *_) in TABLE_OPTIONS.items() if reading[key] not in (None, (), [])]:
+        raise click.UsageError(f"{given[0]} is for files, but {name!r} is the name of a data set")
+    names = [entry.name for entry in list_datasets()]
+    # "emotions-3" means three candidates per row.
+    if name not in names and name.rpartition("-")[0] not in names:
+        near = difflib.get_close_matches(name, names, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise click.ClickException(f"there is no data set {name!r}.{hint} 'skpml data list' lists all names")
+    found = load_dataset(name, candidates=reading["candidates"], random_state=reading["noise_seed"] or 0)
+    return Table(
+        path=Path(name), X=found.X, candidates=found.candidates, truth=found.truth, label_names=found.label_names,
+        feature_names=found.feature_names or (), dataset=found,
+    )  # fmt: skip
+
+
+def known_feature_names(table: LabelTable) -> tuple[str, ...] | None:
+    """Return the names of the features; None if they have none in the file, such as embeddings."""
+    if table.feature_kind == "text":
+        return (str(table.columns.text),)
+    unnamed = table.dataset is not None and table.dataset.feature_names is None
+    return None if unnamed or table.feature_kind == "embeddings" else table.feature_names
+
+
+def save_table_model(model: Any, path: Path, table: LabelTable) -> None:
+    """Save a model fitted to a table, so that it takes the columns, texts or embeddings that the table has."""
+    from sklearn.pipeline import Pipeline
+
+    from skpml.io import save_model
+
+    if table.text_transformer is not None:
+        model = Pipeline([("text", table.text_transformer), ("model", model)])
+    save_model(
+        model, path, label_names=table.label_names, feature_names=known_feature_names(table),
+        feature_kind=table.feature_kind,
+    )  # fmt: skip

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skpml.cli._console import (
-    check_outputs,
-    force_option,
-    format_count,
-    make_table,
-    output_path,
-    progress_bar,
-    say,
-    show_table,
-)
-from skpml.cli._reading import Reading, read, reading_options
+from skpml.cli import _console as ui
 
 if TYPE_CHECKING:
     from skpml.datasets import PartialDataset
@@ -46,7 +36,7 @@ def list_command() -> None:
     from skpml.datasets import data_home, list_datasets
 
     numbers = ("rows", "features", "labels", "true labels per row")
-    table = make_table("name", *numbers, "candidates", "present", right=numbers)
+    table = ui.make_table("name", *numbers, "candidates", "present", right=numbers)
     kinds = {True: "real", False: "added", None: "?"}
     for entry in list_datasets():
         counts = (entry.n_rows, entry.n_features, entry.n_labels, entry.cardinality)
@@ -57,8 +47,8 @@ def list_command() -> None:
             "yes" if entry.present else "no",
             style=None if entry.present else "dim",
         )
-    show_table(table)
-    say(f"\nFiles NAME.npz in {data_home()} can be used by name; SKPML_DATA sets another folder.")
+    ui.show_table(table)
+    ui.say(f"\nFiles NAME.npz in {data_home()} can be used by name; SKPML_DATA sets another folder.")
 
 
 def _format_number(value: float | None) -> str:
@@ -69,8 +59,8 @@ def _format_number(value: float | None) -> str:
 
 @data.command()
 @click.argument("source", metavar="NAME_OR_FILE")
-@reading_options
-def info(*, source: str, reading: Reading) -> None:
+@ui.source_options
+def info(*, source: str, reading: dict[str, Any]) -> None:
     """Describe a data set.
 
     \b
@@ -78,12 +68,24 @@ def info(*, source: str, reading: Reading) -> None:
       skpml data info digits --candidates 5
       skpml data info photos.csv --tags tags --ignore file
     """
-    with progress_bar(f"reading {source}"):
-        dataset = read(source, reading)
-    table = make_table()
+    with ui.progress_bar(f"reading {source}") as update:
+        dataset = _read_dataset(source, reading, update)
+    table = ui.make_table()
     for title, value in _facts(dataset).items():
         table.add_row(title, value)
-    show_table(table)
+    ui.show_table(table)
+
+
+def _read_dataset(source: str, reading: dict[str, Any], update: ui.Update) -> PartialDataset:
+    """Read a file or load a data set; files that are not tables may lack features."""
+    from skpml.datasets import to_dataset
+
+    if not ui.is_table(source) and reading["embeddings"] is None:
+        reading = {**reading, "features": reading["features"] or []}
+    table = ui.read_source(source, reading, truth=True, progress=update)
+    ui.show_reading(table)
+    ui.show_notes(table)
+    return table.dataset or to_dataset(table, empty_rows="ignore", empty_labels="ignore")
 
 
 def _facts(dataset: PartialDataset) -> dict[str, str]:
@@ -114,19 +116,14 @@ def _facts(dataset: PartialDataset) -> dict[str, str]:
 
 @data.command("import")
 @click.argument("source", metavar="SOURCE")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="TARGET",
-    required=True,
-    type=output_path,
-    help="File to write; its suffix is the format: .npz, .mat, .arff, .csv, .parquet.",
-)
+@ui.output_option("TARGET", "File to write; its suffix is the format: .npz, .mat, .arff, .csv, .parquet.",
+                  "-o", "--output", "target")  # fmt: skip
 @click.option("--style", metavar="STYLE", help="flags or tags for CSV and Parquet, mulan or meka for ARFF.")
-@force_option
-@reading_options
-def import_command(*, source: str, target: Path, style: str | None, force: bool, reading: Reading) -> None:  # fmt: skip
+@ui.force_option
+@ui.source_options
+def import_command(
+    *, source: str, target: Path, style: str | None, force: bool, reading: dict[str, Any]
+) -> None:
     """Convert a data set to another format.
 
     \b
@@ -136,22 +133,22 @@ def import_command(*, source: str, target: Path, style: str | None, force: bool,
     """
     from skpml.datasets import WRITERS, write_dataset
 
-    check_outputs(target, force=force, inputs=[source, reading.xml])
+    ui.check_outputs(target, force=force, inputs=[source, reading["xml"], reading["embeddings"]])
     suffix = target.suffix.lower()
     if suffix not in WRITERS:
         raise click.UsageError(f"{target}: unknown suffix {suffix!r}; known suffixes: {', '.join(WRITERS)}")
     if style is not None and "style" not in inspect.signature(WRITERS[suffix]).parameters:
         raise click.UsageError(f"--style does not apply to {suffix} files")
-    with progress_bar(f"reading {source}") as update:
-        dataset = read(source, reading)
+    with ui.progress_bar(f"reading {source}") as update:
+        dataset = _read_dataset(source, reading, update)
         update(0, None, f"writing {target}")
         write_dataset(dataset, target, overwrite=force, **({} if style is None else {"style": style}))
     n_rows, n_labels = dataset.candidates.shape
-    say(f"Wrote {target}: {format_count(n_rows, 'row')}, {format_count(n_labels, 'label')}.")
+    ui.say(f"Wrote {target}: {ui.format_count(n_rows, 'row')}, {ui.format_count(n_labels, 'label')}.")
 
 
 @data.command()
-@click.argument("folder", metavar="FOLDER", type=output_path)
+@click.argument("folder", metavar="FOLDER", type=ui.path_type)
 @click.option("--force", is_flag=True, help="Replace the files of an earlier example.")
 def example(*, folder: Path, force: bool) -> None:
     """Write doubtful tags to try 'skpml clean' on: a table, its images, and a list of the wrong tags.
@@ -168,5 +165,5 @@ def example(*, folder: Path, force: bool) -> None:
     dataset = write_example(folder, overwrite=force)
     n_rows, n_tags = len(dataset.candidates), dataset.candidates.sum()
     n_wrong = (dataset.candidates != dataset.truth).sum()
-    say(f"Wrote {folder / 'digits.csv'}: {n_rows:,} pictures with {n_tags:,} tags.")
-    say(f"Wrote {folder / 'planted.csv'}: the {n_wrong:,} tags that are wrong.")
+    ui.say(f"Wrote {folder / 'digits.csv'}: {n_rows:,} pictures with {n_tags:,} tags.")
+    ui.say(f"Wrote {folder / 'planted.csv'}: the {n_wrong:,} tags that are wrong.")

@@ -10,24 +10,20 @@ from typing import Any
 import click
 import numpy as np
 
-from skpml.cli._console import format_count, make_table, output_path, progress_bar, say, show_table
-from skpml.cli._features import read_labelled_rows_for
-from skpml.cli._reading import Reading, row_reading_options
+from skpml.cli import _console as ui
+from skpml.cli._predict import read_model_rows
 
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=output_path)
+@click.argument("model_file", metavar="MODEL", type=ui.path_type)
 @click.argument("source", metavar="DATA")
-@click.option(
-    "--convention",
-    type=click.Choice(["pml", "sklearn"]),
-    default="pml",
-    show_default=True,
-    help="How ranking metrics treat ties and rows without labels.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@row_reading_options
-def evaluate(*, model_file: Path, source: str, convention: str, as_json: bool, reading: Reading) -> None:  # fmt: skip
+@click.option("--convention", type=click.Choice(["pml", "sklearn"]), default="pml", show_default=True,
+              help="How ranking metrics treat ties and rows without labels.")  # fmt: skip
+@ui.json_option
+@ui.source_options
+def evaluate(
+    *, model_file: Path, source: str, convention: str, as_json: bool, reading: dict[str, Any]
+) -> None:
     """Measure a model against the true labels of DATA.
 
     Use rows that the model was not fitted to: scores on training rows are too optimistic.
@@ -40,33 +36,32 @@ def evaluate(*, model_file: Path, source: str, convention: str, as_json: bool, r
     from skpml import metrics
     from skpml.io import load_model, read_model_info
 
-    with progress_bar(f"opening {model_file}") as update:
+    with ui.progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         update(0, None, f"reading {source}")
-        X, dataset = read_labelled_rows_for(source, reading, model, info)
-        if dataset.truth is None:
+        table = read_model_rows(source, reading, model, info, labelled=True, progress=update)
+        if table.truth is None:
             raise click.ClickException(
                 f"{source} has no true labels to compare with; --true-tags or --true-label names their columns"
             )
-        truth = _in_model_order(source, dataset.truth, dataset.label_names, info.label_names)
+        truth = _in_model_order(source, table.truth, table.label_names, info.label_names)
         update(0, None, "predicting")
-        decisions = model.predict(X)
+        decisions = model.predict(table.X)
         if decisions.ndim == 1:
-            raise click.ClickException(
-                f"{model_file} was fitted to one class per row; there are no label sets to measure"
-            )
-        found = metrics.evaluate(truth, model.decision_function(X), decisions, convention=convention)  # type: ignore[arg-type]
+            raise click.ClickException(f"{model_file} predicts one class per row, not a set of labels")
+        found = metrics.evaluate(truth, model.decision_function(table.X), decisions, convention=convention)  # type: ignore[arg-type]
     if as_json:
         values = {name: value if math.isfinite(value) else None for name, value in found.items()}
         facts = {"model": info.model, "rows": truth.shape[0], "convention": convention, "metrics": values}
-        say(json.dumps(facts, indent=2))
+        ui.say(json.dumps(facts, indent=2))
         return
-    table = make_table("metric", "value", "better", right=["value"])
+    ui.show_reading(table)
+    listing = ui.make_table("metric", "value", "better", right=["value"])
     for name, value in found.items():
         direction = "higher" if metrics.METRICS[name].greater_is_better else "lower"
-        table.add_row(metrics.METRICS[name].title, f"{value:.4f}", direction)
-    say(f"{info.model} on {format_count(truth.shape[0], 'row')} of {source} ({convention} convention)")
-    show_table(table)
+        listing.add_row(metrics.METRICS[name].title, f"{value:.4f}", direction)
+    ui.say(f"{info.model} on {ui.format_count(truth.shape[0], 'row')} of {source} ({convention} convention)")
+    ui.show_table(listing)
 
 
 def _in_model_order(source: str, truth: Any, names: tuple[str, ...], wanted: tuple[str, ...]) -> Any:

@@ -9,23 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from skpml.cli._console import (
-    Update,
-    atomic_outputs,
-    check_outputs,
-    force_option,
-    format_count,
-    output_path,
-    progress_bar,
-    say,
-    seed_option,
-    write_csv_rows,
-)
-from skpml.cli._reading import Reading, key_and_value, read, reading_options
+from skpml.cli import _console as ui
 from skpml.registry import get_method, list_methods
 
 if TYPE_CHECKING:
-    from skpml.datasets import PartialDataset
+    from skpml.tables import Table
 
 # Parameters that the command sets itself.
 _RESERVED = {
@@ -37,53 +25,19 @@ _RESERVED = {
 
 @click.command()
 @click.argument("source", metavar="DATA")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="MODEL",
-    required=True,
-    type=output_path,
-    help="Model file to write, such as photos.skpml.",
-)
-@click.option(
-    "--confidences",
-    metavar="OUT.csv",
-    type=output_path,
-    help="Also write the confidence of each candidate, lowest first.",
-)
-@click.option(
-    "--method",
-    metavar="NAME",
-    default="candidate-likelihood",
-    show_default=True,
-    help="Method; 'skpml methods' lists all.",
-)
-@click.option(
-    "-P",
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A parameter of the method, such as -P max_iter=20; repeatable. 'skpml methods NAME' lists them.",
-)
-@seed_option
-@click.option(
-    "--allow-empty", is_flag=True, help="Accept rows without candidates and labels that no row carries."
-)
-@force_option
-@reading_options
+@ui.output_option("MODEL", "Model file to write, such as photos.skpml.", "-o", "--output", "target")
+@ui.output_option("OUT.csv", "Also write the confidence of each candidate, lowest first.", "--confidences")
+@ui.method_option
+@click.option("-P", "--param", "parameters", metavar="NAME=VALUE", multiple=True,
+              help="Parameter of the method, as in -P tol=0.01; repeatable. 'skpml methods NAME' lists all.")  # fmt: skip
+@ui.seed_option
+@click.option("--allow-empty", is_flag=True,
+              help="Accept rows without candidates and labels that no row carries.")  # fmt: skip
+@ui.force_option
+@ui.source_options
 def fit(
-    *,
-    source: str,
-    target: Path,
-    confidences: Path | None,
-    method: str,
-    parameters: tuple[str, ...],
-    seed: int,
-    allow_empty: bool,
-    force: bool,
-    reading: Reading,
+    *, source: str, target: Path, confidences: Path | None, method: str, parameters: tuple[str, ...], seed: int,
+    allow_empty: bool, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
     """Learn from candidate labels and write a model file.
 
@@ -98,34 +52,33 @@ def fit(
       skpml fit digits -o other.skpml --method pml-plr -P ratio=0.9
     """
     outputs = [target] if confidences is None else [target, confidences]
-    check_outputs(*outputs, force=force, inputs=[source, reading.xml])
+    ui.check_outputs(*outputs, force=force, inputs=[source, reading["xml"], reading["embeddings"]])
     model = _make_model(method, parameters, seed)
     if confidences is not None and not get_method(method).confidences:
         names = ", ".join(list_methods(confidences=True))
         raise click.UsageError(f"--confidences: {method} has no confidences; methods that have them: {names}")
-    with progress_bar(f"reading {source}") as update:
-        dataset = read(source, reading)
-        _check_data(source, dataset, allow_empty)
+    with ui.progress_bar(f"reading {source}") as update:
+        table = ui.read_source(source, reading, truth=True, random_state=seed, progress=update)
+        _check_data(source, table, allow_empty)
+        ui.show_reading(table)
+        ui.show_notes(table)
         update(0, None, "preparing")
         try:
-            _fit_model(model, dataset, update)
+            _fit_model(model, table, update)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
-        _write_outputs(model, dataset, outputs)
-    say(_describe_fit(method, model, dataset))
+        _write_outputs(model, table, outputs)
+    ui.say(_describe_fit(method, model, table))
     for path in outputs:
-        say(f"Wrote {path}.")
+        ui.say(f"Wrote {path}.")
 
 
 def _make_model(name: str, parameters: tuple[str, ...], seed: int) -> Any:
-    try:
-        model = get_method(name)()
-    except ValueError as error:
-        raise click.UsageError(f"--method: {error}") from error
+    model = get_method(name)()
     known = model.get_params()
     given: dict[str, Any] = {}
     for text in parameters:
-        key, value = key_and_value("--param", text)
+        key, value = ui.split_assignment("--param", text)
         if key in _RESERVED:
             raise click.UsageError(f"--param: {key} is set by {_RESERVED[key]}")
         if key in given:
@@ -146,61 +99,53 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def _check_data(source: str, dataset: PartialDataset, allow_empty: bool) -> None:
+def _check_data(source: str, table: Table, allow_empty: bool) -> None:
     """Refuse data without features and, unless allowed, with empty rows or labels: mostly reading mistakes."""
-    if dataset.X is None:
+    if table.X is None or not table.X.shape[1]:
         raise click.ClickException(f"{source} has labels only; there are no features to learn from")
     if allow_empty:
         return
-    rows = np.flatnonzero(~dataset.candidates.any(axis=1))
-    if rows.size:
-        raise click.ClickException(
-            f"{source} has {rows.size} of {dataset.candidates.shape[0]} rows without candidates, the first is row "
-            f"{rows[0]} (counted from 0); remove them, or --allow-empty accepts them as rows without labels"
-        )
-    columns = np.flatnonzero(~dataset.candidates.any(axis=0))
-    if columns.size:
-        names = ", ".join(repr(dataset.label_names[column]) for column in columns[:5].tolist())
-        raise click.ClickException(
-            f"{source} has {columns.size} labels that no row carries: {names}{', …' * (columns.size > 5)}; "
-            "remove them, or --allow-empty accepts them"
-        )
+    for axis, what in ((1, "rows without candidates"), (0, "labels that no row carries")):
+        empty = np.flatnonzero(~table.candidates.any(axis=axis))
+        if empty.size:
+            first = f"row {empty[0]} (counted from 0)" if axis else repr(table.label_names[empty[0]])
+            raise click.ClickException(
+                f"{source} has {empty.size:,} {what}, the first is {first}; remove them, or --allow-empty accepts them"
+            )
 
 
-def _fit_model(model: Any, dataset: PartialDataset, update: Update) -> None:
+def _fit_model(model: Any, table: Table, update: ui.Update) -> None:
     import pandas as pd
 
     if "callback" in model.get_params():
         limit = model.max_iter
         model.set_params(callback=lambda iteration, _: update(iteration, limit, f"iteration {iteration}"))
-    X = dataset.X
-    if dataset.feature_names is not None and isinstance(X, np.ndarray):
-        X = pd.DataFrame(X, columns=list(dataset.feature_names))
-    model.fit(X, pd.DataFrame(dataset.candidates, columns=list(dataset.label_names)))
+    X = table.X
+    if table.feature_kind == "columns" and ui.known_feature_names(table) and isinstance(X, np.ndarray):
+        X = pd.DataFrame(X, columns=list(table.feature_names))
+    model.fit(X, pd.DataFrame(table.candidates, columns=list(table.label_names)))
     if "callback" in model.get_params():
         model.set_params(callback=None)
 
 
-def _write_outputs(model: Any, dataset: PartialDataset, outputs: list[Path]) -> None:
+def _write_outputs(model: Any, table: Table, outputs: list[Path]) -> None:
     """Write the model and, if asked for, one line per candidate with its confidence, lowest first."""
-    from skpml.io import save_model
-
-    with atomic_outputs(*outputs) as temporary:
-        save_model(model, temporary[0], label_names=dataset.label_names, feature_names=dataset.feature_names)
+    with ui.atomic_outputs(*outputs) as temporary:
+        ui.save_table_model(model, temporary[0], table)
         if len(outputs) > 1:
-            rows, labels = np.nonzero(dataset.candidates)
+            rows, labels = np.nonzero(table.candidates)
             values = model.confidences_[rows, labels]
             order = np.argsort(values, kind="stable").tolist()
-            lines = ([rows[i], dataset.label_names[labels[i]], f"{values[i]:.6g}"] for i in order)
-            write_csv_rows(temporary[1], ["row", "label", "confidence"], lines)
+            lines = ([rows[i], table.label_names[labels[i]], f"{values[i]:.6g}"] for i in order)
+            ui.write_csv_rows(temporary[1], ["row", "label", "confidence"], lines)
 
 
-def _describe_fit(method: str, model: Any, dataset: PartialDataset) -> str:
-    n_rows, n_labels = dataset.candidates.shape
-    sizes = zip((n_rows, dataset.X.shape[1], n_labels), ("row", "feature", "label"), strict=True)
+def _describe_fit(method: str, model: Any, table: Table) -> str:
+    n_rows, n_labels = table.candidates.shape
+    sizes = zip((n_rows, table.X.shape[1], n_labels), ("row", "feature", "label"), strict=True)
     title = get_method(method).title
-    fitted = f"Fitted {title} to {', '.join(format_count(*size) for size in sizes)}"
+    fitted = f"Fitted {title} to {', '.join(ui.format_count(*size) for size in sizes)}"
     if not hasattr(model, "n_iter_"):
         return f"{fitted}."
     how = "converged" if model.converged_ else "stopped"
-    return f"{fitted}: {how} after {format_count(model.n_iter_, 'iteration')}."
+    return f"{fitted}: {how} after {ui.format_count(model.n_iter_, 'iteration')}."

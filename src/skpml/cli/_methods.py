@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from skpml.cli._console import make_table, say, show_table
+from skpml.cli import _console as ui
 from skpml.registry import TAGS, Method, get_method, list_methods
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@ui.json_option
 def methods(*, name: str | None, as_json: bool) -> None:
     """List the methods, or describe one.
 
@@ -28,7 +28,7 @@ def methods(*, name: str | None, as_json: bool) -> None:
         raise click.UsageError(str(error)) from error
     if as_json:
         facts = [_facts(method) for method in found]
-        say(json.dumps(facts[0] if name else facts, indent=1, ensure_ascii=False))
+        ui.say(json.dumps(facts[0] if name else facts, indent=1, ensure_ascii=False))
     elif name:
         _show_method(found[0])
     else:
@@ -46,19 +46,19 @@ def _format(value: Any) -> str:
 
 
 def _show_all(found: list[Method]) -> None:
-    table = make_table("name", "year", "kind", "confidences", "nonlinear", "description")
+    table = ui.make_table("name", "year", "kind", "confidences", "nonlinear", "description")
     for method in found:
         values = (method.name, method.year, method.kind, method.confidences, method.nonlinear, method.summary)
         table.add_row(*map(_format, values))
-    show_table(table)
-    say("\n'skpml methods NAME' describes one method; 'skpml fit DATA --method NAME' uses it.")
+    ui.show_table(table)
+    ui.say("\n'skpml methods NAME' describes one method; 'skpml fit DATA --method NAME' uses it.")
 
 
 def _show_method(method: Method) -> None:
-    table = make_table()
+    table = ui.make_table()
     for name, value in _facts(method).items():
         if value not in (None, ""):
             table.add_row(name, _format(value))
     parameters = method().get_params()
     table.add_row("parameters", ", ".join(f"{name}={value!r}" for name, value in parameters.items()))
-    show_table(table)
+    ui.show_table(table)

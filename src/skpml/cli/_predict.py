@@ -1,48 +1,30 @@
-"""``skpml predict``: labels and probabilities for new rows."""
+"""``skpml predict``: labels and probabilities for new rows; and reading rows for a fitted model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from skpml.cli._console import (
-    atomic_outputs,
-    check_outputs,
-    force_option,
-    format_count,
-    output_path,
-    progress_bar,
-    say,
-    show_dialect,
-    show_notes,
-    write_csv_rows,
-)
-from skpml.cli._features import read_rows_for
-from skpml.cli._reading import Reading, row_reading_options
+from skpml.cli import _console as ui
+
+if TYPE_CHECKING:
+    from skpml.io import ModelInfo
+    from skpml.tables import Table
 
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=output_path)
+@click.argument("model_file", metavar="MODEL", type=ui.path_type)
 @click.argument("source", metavar="DATA")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="OUT.csv",
-    required=True,
-    type=output_path,
-    help="CSV file to write: row, predicted labels, one probability per label.",
-)
-@click.option("--id", metavar="COLUMN", help="Column of DATA that names the rows; copied to OUT.csv.")
-@force_option
-@row_reading_options
-def predict(
-    *, model_file: Path, source: str, target: Path, id: str | None, force: bool, reading: Reading
-) -> None:  # fmt: skip
+@ui.output_option("OUT.csv", "CSV file to write: row, predicted labels, one probability per label.",
+                  "-o", "--output", "target")  # fmt: skip
+@ui.force_option
+@ui.source_options
+def predict(*, model_file: Path, source: str, target: Path, force: bool, reading: dict[str, Any]) -> None:
     """Predict the labels of new rows.
 
     DATA must have the features that the model was fitted to. A table needs the numeric columns, or the text column, by
@@ -62,26 +44,28 @@ def predict(
     """
     from skpml.io import load_model, read_model_info
 
-    check_outputs(target, force=force, inputs=[model_file, source])
-    with progress_bar(f"opening {model_file}") as update:
+    ui.check_outputs(target, force=force, inputs=[model_file, source])
+    with ui.progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
-        separator = reading.separator or ";"
+        separator = reading["separator"] or ";"
         if bad := [name for name in info.label_names if separator in name]:
             raise click.ClickException(
                 f"the label {bad[0]!r} contains {separator!r}, which separates labels; choose another --separator"
             )
         update(0, None, f"reading {source}")
-        rows = read_rows_for(source, reading, model, info, id=id, progress=update)
-        ids = None if id is None else rows.ids
+        rows = read_model_rows(source, reading, model, info, progress=update)
+        ids = None if rows.columns.id is None else rows.ids
         update(0, None, "predicting")
         decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
         lines = _lines(decisions, probabilities, ids, info.label_names, separator)
         header = ["row", *(["id"] if ids else []), "predicted"]
-        with atomic_outputs(target) as (temporary,):
-            write_csv_rows(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
-    show_dialect(Path(source), rows.dialect)
-    show_notes(rows.notes)
-    say(f"Wrote {target}: {format_count(rows.X.shape[0], 'row')}.")
+        with ui.atomic_outputs(target) as (temporary,):
+            ui.write_csv_rows(
+                temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines
+            )
+    ui.show_reading(rows)
+    ui.show_notes(rows)
+    ui.say(f"Wrote {target}: {ui.format_count(rows.X.shape[0], 'row')}.")
 
 
 def _lines(
@@ -92,3 +76,77 @@ def _lines(
         one_class = decisions.ndim == 1
         labels = str(decision) if one_class else separator.join(names[j] for j in np.flatnonzero(decision))
         yield [row, *([ids[row]] if ids else []), labels, *(f"{value:.6g}" for value in probability)]
+
+
+def read_model_rows(
+    source: str, reading: dict[str, Any], model: Any, info: ModelInfo, *, labelled: bool = False,
+    progress: ui.Update,
+) -> Table:  # fmt: skip
+    """Read rows with the features of a model, in its order; `labelled` reads their labels too."""
+    from skpml.tables import Columns, read_table
+
+    names, kind = info.feature_names, info.feature_kind
+    if ui.is_table(source) and kind != "embeddings" and names is not None:
+        arguments = ui.table_arguments({**reading, "embeddings": None})
+        given = arguments["columns"] if labelled else Columns(id=reading["id"])
+        wanted = {"text": names[0], "features": None} if kind == "text" else {"text": None, "features": names}
+        arguments["columns"] = replace(given, **wanted)
+        table = read_table(
+            source, labelled=labelled, truth=labelled, text_components=None, progress=progress, **arguments
+        )
+    else:
+        _check_kind(source, reading, model, info)
+        if not labelled and _is_bare_matrix(source, kind):
+            table = read_table(source, labelled=False, **ui.table_arguments({**reading, "separator": None}))
+        else:
+            table = ui.read_source(source, reading, truth=True, progress=progress)
+        table = replace(table, X=_order_features(source, table, names, model))
+    if hasattr(model, "feature_names_in_") and isinstance(table.X, np.ndarray):
+        import pandas as pd
+
+        # A model that was fitted to a data frame expects one.
+        table = replace(table, X=pd.DataFrame(table.X, columns=list(model.feature_names_in_)))
+    return table
+
+
+def _check_kind(source: str, reading: dict[str, Any], model: Any, info: ModelInfo) -> None:
+    """Refuse data of another kind than the model was fitted to."""
+    if info.feature_kind == "text":
+        assert info.feature_names is not None
+        raise click.ClickException(
+            f"{source} is not a table, but the model needs texts: give a table with a column {info.feature_names[0]!r}"
+        )
+    if info.feature_kind == "embeddings" and ui.is_table(source) and reading["embeddings"] is None:
+        raise click.ClickException(
+            f"{source} is a table, but the model was fitted to embeddings: give an .npy or .npz file with "
+            f"{model.n_features_in_} numbers per row"
+        )
+
+
+def _is_bare_matrix(source: str, kind: str) -> bool:
+    """Whether a file holds features and nothing else."""
+    from skpml.datasets import holds_labels
+
+    path = Path(source)
+    if path.suffix.lower() == ".npz" and path.is_file():
+        return kind == "embeddings" or not holds_labels(path)
+    return path.suffix.lower() == ".npy"
+
+
+def _order_features(source: str, table: Table, wanted: tuple[str, ...] | None, model: Any) -> Any:
+    """Return the features in the order of the model: by name, or by position if either has no names."""
+    names, X = ui.known_feature_names(table), table.X
+    if X is None:
+        raise click.ClickException(f"{source} has labels only; the model needs features")
+    if wanted is not None and names is not None and names != wanted:
+        position = {name: column for column, name in enumerate(names)}
+        if missing := [name for name in wanted if name not in position]:
+            raise click.ClickException(
+                f"{source} lacks {len(missing)} of the {len(wanted)} features of the model, such as {missing[0]!r}"
+            )
+        X = X[:, [position[name] for name in wanted]]
+    if X.shape[1] != model.n_features_in_:
+        raise click.ClickException(
+            f"{source} has {X.shape[1]} features, but the model was fitted to {model.n_features_in_}"
+        )
+    return X
