@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import skpml.tables._table
 
 from .conftest import Run, rows_with_tags, write_rows

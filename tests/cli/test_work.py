@@ -119,9 +119,9 @@ def test_evaluate_measures_what_the_library_measures(run: Run, photos: Path, mod
         assert result.exit_code == 0, result.output
         found = json.loads(result.stdout)
         assert found["metrics"] == pytest.approx(expected)
-        assert (found["convention"], found["rows"], found["model"]) == (convention, 40, "PMLMA")
+        assert (found["convention"], found["rows"], found["model"]) == (convention, 40, "pml-ma")
         table = run("evaluate", model, photos, *options, "--convention", convention)
-        assert f"PMLMA on 40 rows of {photos} ({convention} convention)" in table.stdout
+        assert f"pml-ma on 40 rows of {photos} ({convention} convention)" in table.stdout
         assert f"{expected['average_precision']:.4f}" in table.stdout
 
 
