@@ -308,7 +308,9 @@ class TestRefusals:
         message = refused("predict", songs, "two.npz", "-o", "out.csv")
         assert "two.npz: holds 2 arrays (left, right)" in message
         np.save(folder / "none.npy", np.ones((0, 3)))
-        assert "none.npy: embeddings must be a matrix" in refused("predict", songs, "none.npy", "-o", "out.csv")
+        assert "none.npy: embeddings must be a matrix" in refused(
+            "predict", songs, "none.npy", "-o", "out.csv"
+        )
         np.save(folder / "hole.npy", np.array([[1, np.nan, 3]]))
         assert "hole.npy" in refused("predict", songs, "hole.npy", "-o", "out.csv")
         (folder / "cut.npz").write_bytes((folder / "two.npz").read_bytes()[:300])
