@@ -24,6 +24,7 @@ from math import log10
 from pathlib import Path
 
 import numpy as np
+from published import published_results
 from sklearn.model_selection import KFold
 
 from candidate_likelihood import HINDSIGHT, QUIET, in_hindsight
@@ -31,7 +32,6 @@ from skpml import PMLMA, CandidateLikelihood
 from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
-from skpml.published import published_results
 
 RESULTS = Path(__file__).parents[1] / "results"
 OUTPUT = RESULTS / "auto_weights.csv"

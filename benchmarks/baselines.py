@@ -23,6 +23,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+from published import published_results
 from reproduce import WEIGHTS
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
@@ -31,7 +32,6 @@ from skpml import get_method, list_methods
 from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import evaluate
-from skpml.published import published_results
 from skpml.reference import CandidateRidge
 
 OUTPUT = Path(__file__).parents[1] / "results" / "baselines.csv"

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from published import published_results
 from sklearn.model_selection import KFold
 
 from skpml import CandidateLikelihood
@@ -30,7 +31,6 @@ from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.linalg import spectrum_of
 from skpml.metrics import METRICS, average_precision, evaluate
-from skpml.published import published_results
 
 RESULTS = Path(__file__).parents[1] / "results"
 OUTPUT = RESULTS / "candidate_likelihood.csv"

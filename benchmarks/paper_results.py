@@ -1,42 +1,57 @@
-"""The kept results of the paper suite beside what is published: how far they go, and where they differ.
+"""The kept results of the paper suite beside what is published: how complete they are, and where they differ.
 
-    skpml bench run paper --data FOLDER --jobs 2 --folder bench      # hours; goes on where it was
-    skpml bench export paper --data FOLDER --folder bench -o results/paper --with-runs --with-published --force
-    skpml bench report paper --data FOLDER --folder bench -o results/paper/report.html --with-published
+    skpml bench run paper --data FOLDER --jobs 2 --folder bench      # hours; continues where it stopped
+    skpml bench export paper --data FOLDER --folder bench -o results/paper --with-runs --force \\
+        --published benchmarks/published_results.csv
     python benchmarks/paper_results.py                               # writes results/paper/account.md
 
-To finish a part that was kept, use the folder itself: ``skpml bench run paper --data FOLDER --folder results/paper``.
-Differences below a hundredth are called equal: the draw of the noise moves a result as much (results/reproduction.md).
+To complete the kept results, use their folder: ``skpml bench run paper --data FOLDER --folder results/paper``.
+Differences below a hundredth are called equal: a new draw of the noise changes a result as much
+(results/reproduction.md).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+from published import PATH
+
 from skpml._writing import replacing
-from skpml.experiments import Store, load_suite
-from skpml.experiments._metric_tables import MetricTable, metric_table
-from skpml.experiments._results import Results, collect
+from skpml.experiments import Results, Store, collect, expand, load_suite, read_published
+from skpml.metrics import METRICS
 
 FOLDER = Path(__file__).parents[1] / "results" / "paper"
 EQUAL = 0.01
 
 
 def main() -> None:
-    suite = load_suite("paper")
-    results = collect(suite, Store(FOLDER).records())
-    tables = {metric: metric_table(results, metric, with_published=True) for metric in suite.metrics}
+    plan = expand(load_suite("paper"))
+    results = collect(plan, Store(FOLDER).records())
+    published = read_published(PATH)
     parts = [
-        extent(results),
-        beside_published(tables["average_precision"]),
-        better_or_worse(results, tables),
-        against_floors(results, tables["average_precision"]),
+        describe_extent(results),
+        table_beside_published(results, published),
+        table_of_differences(results, published),
+        compare_with_floors(results),
     ]
     with replacing(FOLDER / "account.md", overwrite=True) as (temporary,):
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def extent(results: Results) -> str:
+def measured_means(results: Results, metric: str) -> pd.DataFrame:
+    """Means of complete results: configurations × methods."""
+    table = results.table(metric)
+    return table.xs("mean", axis=1, level=1).where(table.xs("state", axis=1, level=1) == "done")
+
+
+def published_means(published: pd.DataFrame, metric: str, names: list[str]) -> pd.DataFrame:
+    """Published means: configurations × methods."""
+    rows = published[published["metric"] == metric]
+    return rows.pivot(index="configuration", columns="method", values="mean").reindex(names)
+
+
+def describe_extent(results: Results) -> str:
     """What was run, and what was left."""
     labels = results.labels()
     cells = {place: cell.state for place, cell in results.cells.items()}
@@ -62,90 +77,76 @@ def extent(results: Results) -> str:
     return " ".join(lines)
 
 
-def beside_published(table: MetricTable) -> str:
-    """Measured figures, with the published ones in brackets."""
-    # What the control is to be seen against stands next to it.
-    beside = {"floor": 1, "ceiling": 2}
-    measured = [column for column in table.columns if column.role != "published"]
-    measured[1:] = sorted(measured[1:], key=lambda column: beside.get(column.role, 3))
+def table_beside_published(results: Results, published: pd.DataFrame) -> str:
+    """Measured average precision, with the published one in brackets."""
+    metric = "average_precision"
+    measured = measured_means(results, metric)
+    printed = published_means(published, metric, list(measured.index))
+    first, *others = results.labels()
+    # Floors and ceiling are next to the control, which they are compared with.
+    order = {"floor": 1, "ceiling": 2}
+    labels = [first, *sorted(others, key=lambda label: order.get(results.role(label), 3))]
     lines = [
-        f"**{table.title}**, mean over 10 folds; in brackets what is published, not measured here.",
+        f"**{METRICS[metric].title}**, mean over 10 folds; in brackets what is published, not measured here.",
         "",
-        "| configuration | " + " | ".join(column.label for column in measured) + " |",
-        "|---|" + "---|" * len(measured),
+        "| configuration | " + " | ".join(labels) + " |",
+        "|---|" + "---|" * len(labels),
     ]
-    names = list(table.rows)
-    columns = {
-        column.label: (table.column(column.label), published_column(table, column.label))
-        for column in measured
-    }
-    for place, name in enumerate(names):
+    for name, row in measured.iterrows():
+        if row.isna().all():
+            continue
         cells = []
-        for ours, printed in columns.values():
-            entry = ours[place]
-            text = f"{entry.mean:.3f}" if entry.state == "done" else "–"
-            known = printed[place] if printed else None
-            cells.append(f"{text} ({known.mean:.3f})" if known is not None and known.shown else text)
-        if any(cell[0] != "–" for cell in cells):
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        for label in labels:
+            text = "–" if pd.isna(row[label]) else f"{row[label]:.3f}"
+            known = printed.loc[name, label] if label in printed else float("nan")
+            cells.append(text if pd.isna(known) else f"{text} ({known:.3f})")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def published_column(table: MetricTable, label: str) -> list | None:
-    known = {column.label for column in table.columns if column.role == "published"}
-    return table.column(label, "published") if label in known else None
-
-
-def better_or_worse(results: Results, tables: dict[str, MetricTable]) -> str:
-    """Configurations on which each method lies above, at or below its published result."""
+def table_of_differences(results: Results, published: pd.DataFrame) -> str:
+    """Configurations on which each method is better than, equal to or worse than its published result."""
+    metrics = results.suite.metrics
+    titles = [METRICS[metric].title for metric in metrics]
     lines = [
         "Configurations on which the measured result is better than the published one, equal (within 0.01) and worse:",
         "",
-        "| method | "
-        + " | ".join(table.title for table in tables.values())
-        + " | mean difference of average precision |",
-        "|---|" + "---|" * (len(tables) + 1),
+        f"| method | {' | '.join(titles)} | mean difference of average precision |",
+        "|---|" + "---|" * (len(metrics) + 1),
     ]
+    gains = {}
+    for metric in metrics:
+        measured = measured_means(results, metric)
+        sign = 1 if METRICS[metric].greater_is_better else -1
+        gains[metric] = sign * (measured - published_means(published, metric, list(measured.index)))
     for label in results.labels("method"):
-        if published_column(tables["average_precision"], label) is None:
+        if label not in set(published["method"]):
             continue
-        cells = [" / ".join(map(str, counts(table, label))) for table in tables.values()]
-        gains = differences(tables["average_precision"], label)
-        mean = f"{sum(gains) / len(gains):+.3f}" if gains else "–"
-        lines.append(f"| {label} | " + " | ".join(cells) + f" | {mean} |")
+        cells = [" / ".join(map(str, count_differences(gains[metric][label]))) for metric in metrics]
+        mean = gains["average_precision"][label].mean()
+        lines.append(f"| {label} | " + " | ".join(cells) + f" | {'–' if pd.isna(mean) else f'{mean:+.3f}'} |")
     return "\n".join(lines)
 
 
-def against_floors(results: Results, table: MetricTable) -> str:
+def compare_with_floors(results: Results) -> str:
     """The control against each floor, in average precision."""
-    control = results.suite.control
-    assert control is not None
+    control, measured = results.suite.control, measured_means(results, "average_precision")
     sentences = []
     for floor in results.labels("floor"):
-        pairs = zip(table.column(control), table.column(floor), strict=True)
-        gains = [round(ours.mean - low.mean, 3) for ours, low in pairs if ours.state == low.state == "done"]
-        better, worse = sum(gain > EQUAL for gain in gains), sum(gain < -EQUAL for gain in gains)
+        gains = (measured[control] - measured[floor]).dropna()
+        better, equal, worse = count_differences(gains)
         sentences.append(
-            f"{table.title} of {control} against {floor}: better on {better}, equal (within {EQUAL}) on "
-            f"{len(gains) - better - worse}, worse on {worse} of {len(gains)} configurations."
+            f"{METRICS['average_precision'].title} of {control} against {floor}: better on {better}, equal (within "
+            f"{EQUAL}) on {equal}, worse on {worse} of {len(gains)} configurations."
         )
     return " ".join(sentences)
 
 
-def differences(table: MetricTable, label: str) -> list[float]:
-    """Measured less published, larger being better, where both are there."""
-    sign = 1 if table.greater_is_better else -1
-    printed = published_column(table, label) or []
-    return [
-        sign * (ours.mean - known.mean)
-        for ours, known in zip(table.column(label), printed, strict=False)
-        if ours.state == "done" and known.shown
-    ]
-
-
-def counts(table: MetricTable, label: str) -> tuple[int, int, int]:
-    gains = [round(gain, 3) for gain in differences(table, label)]
-    return sum(g > EQUAL for g in gains), sum(abs(g) <= EQUAL for g in gains), sum(g < -EQUAL for g in gains)
+def count_differences(gains: pd.Series) -> tuple[int, int, int]:
+    """Count positive, small and negative differences, as printed."""
+    printed = [round(gain, 3) for gain in gains.dropna()]
+    better, worse = sum(gain > EQUAL for gain in printed), sum(gain < -EQUAL for gain in printed)
+    return better, len(printed) - better - worse, worse
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+from published import published_results
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA
 from skpml.datasets import load_dataset
 from skpml.metrics import evaluate
-from skpml.published import published_results
 from skpml.reference import CandidateRidge
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from skpml.experiments._memory import PeakMemory
+from skpml.experiments import PeakMemory
 from skpml.tables import Columns, read_table, write_cleaned
 
 

@@ -9,11 +9,9 @@ All files are written to the folder ``demo`` of the current directory.
 import time
 from pathlib import Path
 
-import numpy as np
-
 from skpml.cleaning import audit, read_decisions
 from skpml.datasets import write_example
-from skpml.experiments import Store, Suite, collect_plan, expand, render_report, run_plan
+from skpml.experiments import Store, Suite, collect, expand, run_plan, write_report
 from skpml.review import write_review
 from skpml.tables import Columns, read_table, write_cleaned
 
@@ -55,12 +53,11 @@ def compare_methods(folder):
     suite = Suite(name="demo", title="Demonstration", configurations=["digits-6"], folds=3, methods=methods)
     plan = expand(suite)
     run_plan(plan, folder, jobs=2)
-    results = collect_plan(plan, Store(folder).records())
-    (folder / "report.html").write_text(render_report(results), encoding="utf-8")
+    results = collect(plan, Store(folder).records())
+    write_report(results, folder / "report.html")
     print("   Average precision on held-out rows (mean ± standard deviation of 3 folds, higher is better):")
-    for (label, _), cell in results.cells.items():
-        scores = cell.values("average_precision")
-        print(f"   {label:22s} {scores.mean():.3f} ± {np.std(scores, ddof=1):.3f}")
+    for label, row in results.table("average_precision").loc["digits-6"].unstack().iterrows():
+        print(f"   {label:22s} {row['mean']:.3f} ± {row['std']:.3f}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,30 @@
+"""The file of published results, which benchmarks and reports show beside measured ones."""
+
+from pathlib import Path
+
+import pytest
+
 from skpml import list_methods
+from skpml.experiments import read_published
 from skpml.metrics import METRICS
-from skpml.published import published_results
+
+PATH = Path(__file__).parents[1] / "benchmarks" / "published_results.csv"
 
 
-def test_every_cell_once_under_the_names_of_the_library():
-    results = published_results()
-    cells = {(result.metric, result.configuration, result.method) for result in results}
-    assert len(results) == len(cells) == 5 * 30 * 9
-    assert {result.metric for result in results} <= set(METRICS)
-    assert {result.method for result in results} <= set(list_methods())
+def test_every_result_once_under_the_names_of_the_library():
+    results = read_published(PATH)
+    assert len(results) == len(results[["metric", "configuration", "method"]].drop_duplicates()) == 5 * 30 * 9
+    assert set(results["metric"]) <= set(METRICS)
+    assert set(results["method"]) <= set(list_methods())
 
 
 def test_values_of_the_first_and_the_last_table():
-    printed = {(r.metric, r.configuration, r.method): (r.mean, r.std) for r in published_results()}
-    assert printed["hamming_loss", "mirflickr", "pml-ma"] == (0.169, 0.004)
-    assert printed["average_precision", "arts-11", "pml-plr"][0] == 0.560
+    printed = read_published(PATH).set_index(["metric", "configuration", "method"])
+    assert printed.loc[("hamming_loss", "mirflickr", "pml-ma")].tolist() == [0.169, 0.004]
+    assert printed.loc[("average_precision", "arts-11", "pml-plr"), "mean"] == 0.560
+
+
+def test_a_missing_column_is_named(tmp_path):
+    (tmp_path / "bad.csv").write_text("metric,configuration,method,mean\n")
+    with pytest.raises(ValueError, match="no column 'std'"):
+        read_published(tmp_path / "bad.csv")

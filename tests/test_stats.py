@@ -2,14 +2,16 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from skpml.published import published_results
 from skpml.stats import average_ranks, friedman, nemenyi, wilcoxon, win_tie_loss
+
+PUBLISHED = Path(__file__).parents[1] / "benchmarks" / "published_results.csv"
 
 # AUC of C4.5 and three variants on 14 data sets (Demšar 2006, table 6).
 DEMSAR = pd.DataFrame(
@@ -34,9 +36,8 @@ DEMSAR = pd.DataFrame(
 
 
 def published(metric):
-    rows = [(r.configuration, r.method, r.mean) for r in published_results() if r.metric == metric]
-    frame = pd.DataFrame(rows, columns=["data", "method", "mean"])
-    return frame.pivot(index="data", columns="method", values="mean")
+    frame = pd.read_csv(PUBLISHED)
+    return frame[frame["metric"] == metric].pivot(index="configuration", columns="method", values="mean")
 
 
 @pytest.mark.parametrize(
@@ -176,10 +177,10 @@ def test_wilcoxon_by_hand():
 
 def test_holm_by_hand():
     """p = .01, .04, .03 → times 3, 1, 2 in rising order, never falling: .03, .06, .06."""
-    from skpml.stats import _holm
+    from skpml.stats import _correct_holm
 
-    assert _holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert _holm([0.5, 0.9]) == pytest.approx([1, 1])
+    assert _correct_holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert _correct_holm([0.5, 0.9]) == pytest.approx([1, 1])
 
 
 def test_the_control_against_itself_everywhere_equal():
@@ -202,21 +203,33 @@ def test_missing_cells_are_named(function):
     table = DEMSAR.rename(index={3: "cmc", 5: "iris"}).copy()
     table.loc["cmc", "C4.5+m"] = np.nan
     table.loc["iris", "C4.5"] = np.nan
-    with pytest.raises(ValueError, match=r"lacks 2 results: C4.5\+m on cmc, C4.5 on iris"):
+    with pytest.raises(ValueError, match=r"2 missing values: C4.5\+m on cmc, C4.5 on iris"):
         function(table)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: friedman([1.0, 2.0]), "a row a data set"),
-        (lambda: friedman([[1.0, 2.0]]), "at least two data sets"),
+        (lambda: friedman([1.0, 2.0]), "one row per data set"),
+        (lambda: friedman([[1.0, 2.0]]), "at least 2 data sets"),
         (lambda: friedman(np.eye(3), methods=["a", "b"]), "2 names for 3 columns"),
         (lambda: friedman(np.eye(3), methods=["a", "b", "a"]), "'a' has more than one column"),
-        (lambda: friedman(np.eye(3), alpha=5), "alpha must lie between 0 and 1"),
-        (lambda: wilcoxon(np.eye(3), "ours"), "the control 'ours' is no column; the columns are 0, 1, 2"),
+        (lambda: friedman(np.eye(3), alpha=5), "alpha must be between 0 and 1"),
+        (lambda: wilcoxon(np.eye(3), "ours"), "the control 'ours' is not a column; the columns are 0, 1, 2"),
     ],
 )
 def test_bad_tables(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_one_data_set_has_ranks_and_counts_but_no_test():
+    table = pd.DataFrame([[0.3, 0.1, 0.1]], columns=["a", "b", "c"])
+    assert average_ranks(table) == {"a": 1.0, "b": 2.5, "c": 2.5}
+    assert [(each.wins, each.ties, each.losses) for each in win_tie_loss(table, "b")] == [
+        (0, 0, 1),
+        (0, 1, 0),
+    ]
+    for function in (friedman, nemenyi):
+        with pytest.raises(ValueError, match="at least 2 data sets"):
+            function(table)

@@ -78,6 +78,15 @@ decisions : {_LABELS}
     "noise_random_state": """\
 random_state : int, RandomState, Generator or None, default=None
     Source of randomness; an int makes the result repeatable.""",
+    # Parameters of functions of tables of results.
+    "results_table": """\
+table : DataFrame or array-like of shape (N, k)
+    One row per data set, one column per method, no missing values.""",
+    "results_options": """\
+lower_is_better : bool, default=False
+    True for losses.
+methods : sequence of str, optional
+    Names of the columns; by default those of the data frame, or their numbers.""",
     "candidates_returned": """\
 ndarray of uint8, shape (n_rows, n_labels)
     Candidate labels.""",

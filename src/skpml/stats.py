@@ -1,7 +1,7 @@
-"""Are the differences in a table of results more than chance? Tests over data sets, as the field reports them.
+"""Statistical comparison of methods over data sets: ranks and tests.
 
-Every function takes a wide table: a row a data set, a column a method, every cell filled. Ranks start at 1 for the best;
-equal results share the mean of their ranks. The distributions are SciPy's.
+Input is a wide table: one row per data set, one column per method, no missing values. Rank 1 is best; equal results
+share the mean of their ranks. The distributions are those of SciPy.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln
 
+from skpml._docstrings import fill_docstring
+
 __all__ = [
     "Comparison",
     "FriedmanResult",
@@ -28,13 +30,13 @@ __all__ = [
     "win_tie_loss",
 ]
 
-# Orders of the methods that are counted one by one; beyond, the distribution of F has to do.
+# With at most this many orders of the methods, the p-value is counted; else the distribution of F is used.
 _MOST_ORDERS = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
 class FriedmanResult:
-    """Do the methods differ at all?
+    """Result of Friedman's test of whether the methods differ.
 
     Attributes
     ----------
@@ -42,14 +44,14 @@ class FriedmanResult:
     chi2 : float
         Friedman's statistic, without a correction for ties, as in Demšar (2006).
     f_statistic : float
-        Iman and Davenport's less cautious form of it, F with k − 1 and (k − 1)(N − 1) degrees of freedom.
+        Iman and Davenport's less conservative form, F with k − 1 and (k − 1)(N − 1) degrees of freedom.
     p_value : float
-        How often chance alone gives ranks that differ as much. From the distribution of F, which is an approximation
-        for many data sets; where ``exact``, counted over all orders of the methods on each data set.
+        From the distribution of F, an approximation for many data sets; if `exact`, counted over all orders of the
+        methods on each data set.
     exact : bool
-        Whether ``p_value`` was counted: it is for few data sets and methods, and where F is infinite.
+        Whether `p_value` was counted: for few data sets and methods, and if F is infinite.
     critical_value : float
-        What ``f_statistic`` must exceed at the level ``alpha``, by the distribution of F.
+        The quantile of F at the level `alpha`.
     alpha : float
     n_datasets, n_methods : int
         N and k.
@@ -73,13 +75,13 @@ class FriedmanResult:
 
 @dataclass(frozen=True, kw_only=True)
 class NemenyiResult:
-    """Which methods differ from which?
+    """Result of Nemenyi's test of all pairs of methods.
 
     Attributes
     ----------
     average_ranks : dict of method to float
     critical_difference : float
-        Average ranks that differ by more differ at the level ``alpha``.
+        Methods whose average ranks differ by more differ at the level `alpha`.
     p_values : dict of (method, method) to float
         For each pair, in both orders.
     alpha : float
@@ -96,7 +98,7 @@ class NemenyiResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The control method against another, over data sets: Wilcoxon's signed-rank test.
+    """Result of Wilcoxon's signed-rank test of the control against another method.
 
     Attributes
     ----------
@@ -105,13 +107,13 @@ class Comparison:
     statistic : float
         The smaller of the two rank sums.
     p_value : float
-        Two-sided; 1 where no data set tells the two apart.
+        Two-sided; 1 if the two are equal on every data set.
     holm_p_value : float
-        Corrected for the number of methods the control is compared with.
+        Corrected for the number of methods that the control is compared with.
     effect_size : float
-        Matched-pairs rank-biserial correlation: 1 where the control is better on every data set, −1 where it is worse.
+        Matched-pairs rank-biserial correlation: 1 if the control is better on every data set, −1 if it is worse.
     n_different : int
-        Data sets on which the two differ; the others are left out.
+        Number of data sets on which the two differ; the others are not used.
     """
 
     method: str
@@ -124,7 +126,14 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class WinTieLoss:
-    """On how many data sets the control is better than another method, as good, and worse."""
+    """Number of data sets on which the control is better than, equal to and worse than another method.
+
+    Attributes
+    ----------
+    method : str
+        The other method.
+    wins, ties, losses : int
+    """
 
     method: str
     wins: int
@@ -132,19 +141,20 @@ class WinTieLoss:
     losses: int
 
 
+@fill_docstring
 def average_ranks(
     table: Any, *, lower_is_better: bool = False, methods: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Mean rank of each method over the data sets; 1 is best.
+    """Compute the mean rank of each method over the data sets; 1 is best.
 
     Parameters
     ----------
-    table : data frame, or array of shape (N, k)
-        A row a data set, a column a method.
-    lower_is_better : bool, default=False
-        True for losses.
-    methods : sequence of str, optional
-        Names of the columns of an array; by default those of the data frame, or their numbers.
+    %(results_table)s
+    %(results_options)s
+
+    Returns
+    -------
+    dict of method to float
 
     Examples
     --------
@@ -152,58 +162,64 @@ def average_ranks(
     >>> average_ranks([[0.1, 0.2, 0.2], [0.3, 0.4, 0.5]], lower_is_better=True, methods=["a", "b", "c"])
     {'a': 1.0, 'b': 2.25, 'c': 2.75}
     """
-    values, names = _checked(table, methods)
-    return _average_ranks(values, names, lower_is_better)
+    values, names = _check_table(table, methods)
+    ranks = _rank_rows(values, lower_is_better).mean(axis=0)
+    return dict(zip(names, ranks.tolist(), strict=True))
 
 
+@fill_docstring
 def friedman(
     table: Any, *, lower_is_better: bool = False, methods: Sequence[str] | None = None, alpha: float = 0.05
 ) -> FriedmanResult:
-    """Friedman's test and Iman and Davenport's F, over average ranks.
+    """Test whether the methods differ, by Friedman's test and Iman and Davenport's F.
 
     ``χ² = 12N / (k(k+1)) · (Σ_j R_j² − k(k+1)²/4)`` and ``F = (N−1)χ² / (N(k−1) − χ²)``.
 
     Parameters
     ----------
-    table, lower_is_better, methods
-        As in :func:`average_ranks`; at least two data sets and two methods.
+    %(results_table)s
+    %(results_options)s
     alpha : float, default=0.05
-        Level of the critical value.
+        Level of the test.
+
+    Returns
+    -------
+    FriedmanResult
     """
-    values, names = _checked(table, methods)
-    ranks = stats.rankdata(values if lower_is_better else -values, axis=1)
+    values, names = _check_table(table, methods, n_rows=2)
+    ranks = _rank_rows(values, lower_is_better)
     n, k = ranks.shape
     chi2 = 12 * n / (k * (k + 1)) * (np.sum(ranks.mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4)
     room = n * (k - 1) - chi2
-    # All data sets agree on the order: the statistic has no upper end.
+    # If all data sets have the same order, the statistic is infinite.
     f_statistic = (n - 1) * chi2 / room if room > 1e-12 * n * k else np.inf
     freedom = (k - 1, (k - 1) * (n - 1))
-    counted = _counted_p_value(ranks)
+    counted = _count_p_value(ranks)
     return FriedmanResult(
         average_ranks=dict(zip(names, ranks.mean(axis=0).tolist(), strict=True)),
         chi2=float(chi2),
         f_statistic=float(f_statistic),
         p_value=float(stats.f.sf(f_statistic, *freedom)) if counted is None else counted,
         exact=counted is not None,
-        critical_value=float(stats.f.ppf(1 - _level(alpha), *freedom)),
+        critical_value=float(stats.f.ppf(1 - _check_level(alpha), *freedom)),
         alpha=alpha,
         n_datasets=n,
         n_methods=k,
     )
 
 
-def _counted_p_value(ranks: NDArray[np.float64]) -> float | None:
-    """Share of all ways to reorder the ranks of each data set whose rank sums spread as much; None if there are too many.
+def _count_p_value(ranks: NDArray[np.float64]) -> float | None:
+    """Share of all permutations of the ranks within rows whose rank sums spread as much; None if there are too many.
 
-    One data set may keep its order, since only orders relative to each other count. Where all data sets have the same
-    order without ties, nothing spreads more, and the share is ``(k!)^(1−n)`` without counting.
+    One row can keep its order, since only relative orders matter. If all rows have the same order without ties, no
+    permutation spreads more, and the share is ``(k!)^(1−n)``.
     """
     n, k = ranks.shape
     if (ranks == ranks[0]).all() and len(np.unique(ranks[0])) == k:
         return float(np.exp((1 - n) * gammaln(k + 1)))
     if (n - 1) * gammaln(k + 1) > np.log(_MOST_ORDERS):
         return None
-    # Twice the ranks are whole numbers, so that equal sums are equal.
+    # Twice the ranks are integers, so that sums can be compared exactly.
     doubled = np.rint(2 * ranks).astype(np.int64)
     sums, weights = doubled[:1], np.ones(1, dtype=np.float64)
     for row in doubled[1:]:
@@ -215,28 +231,35 @@ def _counted_p_value(ranks: NDArray[np.float64]) -> float | None:
     return float(weights[spread >= (doubled.sum(axis=0) ** 2).sum()].sum() / weights.sum())
 
 
+@fill_docstring
 def nemenyi(
     table: Any, *, lower_is_better: bool = False, methods: Sequence[str] | None = None, alpha: float = 0.05
 ) -> NemenyiResult:
-    """Nemenyi's test of all pairs: the difference of average ranks against the studentised range.
+    """Test all pairs of methods by their average ranks and the studentized range.
 
-    ``CD = q √(k(k+1) / 6N)`` with q the studentised range of k groups, divided by √2.
+    ``CD = q √(k(k+1) / 6N)`` where q is the quantile of the studentized range of k groups, divided by √2.
 
     Parameters
     ----------
-    table, lower_is_better, methods, alpha
-        As in :func:`friedman`.
+    %(results_table)s
+    %(results_options)s
+    alpha : float, default=0.05
+        Level of the test.
+
+    Returns
+    -------
+    NemenyiResult
     """
-    values, names = _checked(table, methods)
-    ranks = _average_ranks(values, names, lower_is_better)
+    values, names = _check_table(table, methods, n_rows=2)
     n, k = values.shape
+    ranks = dict(zip(names, _rank_rows(values, lower_is_better).mean(axis=0).tolist(), strict=True))
     unit = np.sqrt(k * (k + 1) / (6 * n))
     p_values = {}
     for one, other in combinations(names, 2):
         distance = abs(ranks[one] - ranks[other]) / unit * np.sqrt(2)
         p = float(stats.studentized_range.sf(distance, k, np.inf))
         p_values[one, other] = p_values[other, one] = p
-    quantile = stats.studentized_range.ppf(1 - _level(alpha), k, np.inf) / np.sqrt(2)
+    quantile = stats.studentized_range.ppf(1 - _check_level(alpha), k, np.inf) / np.sqrt(2)
     return NemenyiResult(
         average_ranks=ranks,
         critical_difference=float(quantile * unit),
@@ -247,27 +270,27 @@ def nemenyi(
     )
 
 
+@fill_docstring
 def wilcoxon(
     table: Any, control: str, *, lower_is_better: bool = False, methods: Sequence[str] | None = None
 ) -> list[Comparison]:
-    """The control against every other method: signed-rank tests with Holm's correction, and effect sizes.
+    """Compare the control with each other method by signed-rank tests with Holm's correction.
 
     Parameters
     ----------
-    table, lower_is_better, methods
-        As in :func:`average_ranks`.
+    %(results_table)s
     control : str
         Name of a column.
+    %(results_options)s
 
     Returns
     -------
     list of Comparison
         In the order of the columns.
     """
-    values, names = _checked(table, methods)
-    others, gains = _gains(values, names, control, lower_is_better)
-    raw = [_signed_ranks(gain) for gain in gains.T]
-    corrected = _holm([p_value for _, p_value, _ in raw])
+    gains = _compute_gains(table, control, lower_is_better, methods)
+    tests = [_test_signed_ranks(gain) for gain in gains.values()]
+    corrected = _correct_holm([p_value for _, p_value, _ in tests])
     return [
         Comparison(
             method=name,
@@ -275,14 +298,13 @@ def wilcoxon(
             p_value=p_value,
             holm_p_value=holm,
             effect_size=effect,
-            n_different=int(np.count_nonzero(gain)),
+            n_different=int(np.count_nonzero(gains[name])),
         )
-        for name, (statistic, p_value, effect), holm, gain in zip(
-            others, raw, corrected, gains.T, strict=True
-        )
+        for name, (statistic, p_value, effect), holm in zip(gains, tests, corrected, strict=True)
     ]
 
 
+@fill_docstring
 def win_tie_loss(
     table: Any,
     control: str,
@@ -291,17 +313,22 @@ def win_tie_loss(
     methods: Sequence[str] | None = None,
     tolerance: float = 0.0,
 ) -> list[WinTieLoss]:
-    """On how many data sets the control is better than each other method, as good, and worse.
+    """Count the data sets on which the control is better than, equal to and worse than each other method.
 
     Parameters
     ----------
-    table, control, lower_is_better, methods
-        As in :func:`wilcoxon`.
+    %(results_table)s
+    control : str
+        Name of a column.
+    %(results_options)s
     tolerance : float, default=0
-        Results that differ by no more are a tie.
+        Results that differ by at most this much are a tie.
+
+    Returns
+    -------
+    list of WinTieLoss
+        In the order of the columns.
     """
-    values, names = _checked(table, methods)
-    others, gains = _gains(values, names, control, lower_is_better)
     return [
         WinTieLoss(
             method=name,
@@ -309,76 +336,75 @@ def win_tie_loss(
             ties=int((np.abs(gain) <= tolerance).sum()),
             losses=int((gain < -tolerance).sum()),
         )
-        for name, gain in zip(others, gains.T, strict=True)
+        for name, gain in _compute_gains(table, control, lower_is_better, methods).items()
     ]
 
 
-def _checked(table: Any, methods: Sequence[str] | None) -> tuple[NDArray[np.float64], list[str]]:
-    """Values and column names; a table with a hole is refused, with the holes named."""
+def _check_table(
+    table: Any, methods: Sequence[str] | None, n_rows: int = 1
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Return values and column names of a table without missing values."""
     values = np.asarray(table, dtype=np.float64)
     if values.ndim != 2:
         raise ValueError(
-            f"a table of results has a row a data set and a column a method; got shape {values.shape}."
+            f"expected one row per data set and one column per method, got shape {values.shape}."
         )
-    framed = hasattr(table, "columns")
-    columns = methods if methods is not None else table.columns if framed else range(values.shape[1])
+    is_frame = hasattr(table, "columns")
+    columns = methods if methods is not None else table.columns if is_frame else range(values.shape[1])
     names = [str(name) for name in columns]
-    rows = [str(name) for name in (table.index if framed else range(values.shape[0]))]
+    rows = [str(name) for name in (table.index if is_frame else range(values.shape[0]))]
     if len(names) != values.shape[1]:
         raise ValueError(f"{len(names)} names for {values.shape[1]} columns.")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"the method {twice[0]!r} has more than one column.")
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"the method {repeated[0]!r} has more than one column.")
     missing = np.argwhere(~np.isfinite(values))
     if len(missing):
         cells = ", ".join(f"{names[column]} on {rows[row]}" for row, column in missing[:10])
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         raise ValueError(
-            f"the table lacks {len(missing)} results: {cells}{more}. Leave out these data sets or methods, or run them: "
-            "a test over data sets needs every cell."
+            f"the table has {len(missing)} missing values: {cells}{more}. Remove these data sets or methods, or run them."
         )
-    if values.shape[0] < 2 or values.shape[1] < 2:
-        raise ValueError(f"at least two data sets and two methods are needed, got {values.shape}.")
+    if values.shape[0] < n_rows or values.shape[1] < 2:
+        raise ValueError(f"at least {n_rows} data sets and 2 methods are needed, got shape {values.shape}.")
     return values, names
 
 
-def _level(alpha: float) -> float:
+def _check_level(alpha: float) -> float:
     if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}.")
+        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}.")
     return alpha
 
 
-def _average_ranks(values: NDArray[np.float64], names: list[str], lower_is_better: bool) -> dict[str, float]:
-    ranks = stats.rankdata(values if lower_is_better else -values, axis=1).mean(axis=0)
-    return dict(zip(names, ranks.tolist(), strict=True))
+def _rank_rows(values: NDArray[np.float64], lower_is_better: bool) -> NDArray[np.float64]:
+    return np.asarray(stats.rankdata(values if lower_is_better else -values, axis=1))
 
 
-def _gains(
-    values: NDArray[np.float64], names: list[str], control: str, lower_is_better: bool
-) -> tuple[list[str], NDArray[np.float64]]:
-    """The other methods, and by how much the control is better than each on each data set."""
+def _compute_gains(
+    table: Any, control: str, lower_is_better: bool, methods: Sequence[str] | None
+) -> dict[str, NDArray[np.float64]]:
+    """Return by how much the control is better than each other method on each data set."""
+    values, names = _check_table(table, methods)
     if control not in names:
-        raise ValueError(f"the control {control!r} is no column; the columns are {', '.join(names)}.")
-    place = names.index(control)
-    others = np.delete(values, place, axis=1)
-    gains = values[:, [place]] - others
-    # Printed results differ by multiples of a thousandth; binary fractions must not break their ties.
+        raise ValueError(f"the control {control!r} is not a column; the columns are {', '.join(names)}.")
+    gains = values[:, [names.index(control)]] - values
+    # Printed results are multiples of a thousandth; binary fractions must not break their ties.
     gains = np.round(-gains if lower_is_better else gains, 12)
-    return names[:place] + names[place + 1 :], gains
+    return {name: gain for name, gain in zip(names, gains.T, strict=True) if name != control}
 
 
-def _signed_ranks(gain: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Statistic, p-value and rank-biserial correlation, data sets without a difference left out."""
-    told = gain[gain != 0]
-    if not len(told):
+def _test_signed_ranks(gain: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return statistic, p-value and rank-biserial correlation, without the data sets that are equal."""
+    different = gain[gain != 0]
+    if not len(different):
         return 0.0, 1.0, 0.0
-    ranks = stats.rankdata(np.abs(told))
-    better, worse = ranks[told > 0].sum(), ranks[told < 0].sum()
-    found = stats.wilcoxon(told)
+    ranks = stats.rankdata(np.abs(different))
+    better, worse = ranks[different > 0].sum(), ranks[different < 0].sum()
+    found = stats.wilcoxon(different)
     return float(found.statistic), float(found.pvalue), float((better - worse) / ranks.sum())
 
 
-def _holm(p_values: list[float]) -> list[float]:
-    """Holm's step-down correction: the j-th smallest times the number not yet passed, never falling."""
+def _correct_holm(p_values: list[float]) -> list[float]:
+    """Apply Holm's step-down correction: the j-th smallest times the number of remaining tests, never decreasing."""
     order = np.argsort(p_values, kind="stable")
     stepped = np.asarray(p_values)[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty(len(p_values))

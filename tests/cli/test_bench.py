@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import skpml.cli._bench_display
+import skpml.cli._bench_output
 from skpml.datasets import PartialDataset, load_dataset, write_npz
 from skpml.experiments import Store
 
@@ -46,12 +46,12 @@ def test_a_suite_is_run_reported_and_then_done(run: Run, suite: Path, folder: Pa
     assert first.exit_code == 0, first.output
     assert first.stdout.startswith("mine: 4 runs done in ")
     assert f"Wrote {Path('out') / 'mine.html'}." in first.stdout
-    assert "emotions-3 is left out: the data set 'emotions' is not in " in first.stderr
+    assert "skipped emotions-3: the data set 'emotions' is not in " in first.stderr
     assert "1 of 2 configurations are absent" in first.stderr
     assert "digits-5" in (folder / "out" / "mine.html").read_text(encoding="utf-8")
     second = run("bench", "run", suite, "--folder", "out", "--no-report")
     assert (
-        second.stdout.startswith("mine: 0 runs done in 0 s, 4 there already.")
+        second.stdout.startswith("mine: 0 runs done in 0 s, 4 already present.")
         or "0 runs done" in second.stdout
     )
     assert "Wrote" not in second.stdout
@@ -62,7 +62,7 @@ def test_a_page_that_is_no_report_is_left_alone(run: Run, suite: Path, folder: P
     (folder / "out" / "mine.html").write_text("my notes")
     result = run("bench", "run", suite, "--folder", "out")
     assert result.exit_code == 0
-    assert "is no report and was left alone" in result.stderr
+    assert "is not a report and was not replaced" in result.stderr
     assert (folder / "out" / "mine.html").read_text() == "my notes"
 
 
@@ -74,12 +74,12 @@ def test_a_dry_run_does_nothing_and_knows_times_only_once_measured(
     assert not (folder / "out").exists()
     assert ["digits-5", "linear-ridge", "2", "0", "0", "2", "unknown"] in lines(dry.stdout)
     assert ["emotions-3", "absent", "0"] in lines(dry.stdout)
-    assert "0 of 4 runs are done, 4 are to do; time to go with one process: unknown." in dry.stdout
+    assert "0 of 4 runs are done, 4 to do; remaining time with one process: unknown." in dry.stdout
     run("bench", "run", suite, "--folder", "out", "--limit", "3")
     assert len(Store(folder / "out").records()) == 3
     dry = run("bench", "run", suite, "--folder", "out", "--dry-run", "--jobs", "2")
     assert ["digits-5", "linear-ridge", "2", "2", "0", "0"] in lines(dry.stdout)
-    assert "3 of 4 runs are done, 1 are to do; time to go with 2 processes: about 1 s." in dry.stdout
+    assert "3 of 4 runs are done, 1 to do; remaining time with 2 processes: about 1 s." in dry.stdout
 
 
 def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path) -> None:
@@ -96,11 +96,11 @@ def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path
     store.path(good).write_text("{")
     status = run("bench", "status", suite, "--folder", "out")
     assert status.exit_code == 0
-    assert "1 files cannot be read and will be done again" in status.stderr
+    assert "1 files cannot be read and will be repeated" in status.stderr
     assert ["digits-5", "linear-ridge", "2", "1", "0", "1", "about", "1", "s"] in lines(status.stdout)
     again = run("bench", "run", suite, "--folder", "out")
     assert "1 runs done" in again.stdout
-    assert "a file could not be read; its run was done again" in again.stderr
+    assert "a file could not be read; its run was repeated" in again.stderr
 
 
 def failing(message: str) -> str:
@@ -129,7 +129,7 @@ def test_failures_are_told_by_label_in_short_and_in_full(run: Run, folder: Path)
     assert [line.split(":")[1] for line in told] == [" first", " second"]
     assert all(line.count("long") < 61 and "…" in line for line in told)
     status = run("bench", "status", "own.toml", "--folder", "out")
-    assert "0 of 4 runs are done, 4 failed, 0 are to do." in status.stdout
+    assert "0 of 4 runs are done, 4 failed, 0 to do." in status.stdout
     full = run("bench", "status", "own.toml", "--folder", "out", "--failed", "-m", "second")
     assert full.exit_code == 0
     assert full.stdout.startswith(
@@ -162,19 +162,19 @@ def test_an_earlier_page_does_not_outlive_runs_that_all_failed(run: Run, folder:
 def test_a_new_users_mistakes_with_a_file(refused: Callable[..., str], folder: Path, photos: Path) -> None:
     """Each is told in the words of the suite, not of the options of other commands; no run is started."""
     own = OWN.replace("digits-5", "photos.csv").replace("my_method:Mine", "ridge")
-    reading = 'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+    reading = 'reading = { "photos.csv" = { tags = "tags", true_tags = "checked", ignore = ["file"] } }\n'
     text = photos.read_text()
     for change, content, message in (
         (
-            ('truth = "checked", ', ""),
+            ('true_tags = "checked", ', ""),
             text,
-            'if it lists true labels, pass truth="checked"; if the column is no',
+            "true_tags",
         ),
-        (('truth = "checked", ', ""), text, "own.toml, line 2: reading.photos.csv: "),
-        (("tags", "tagz"), text, "has no column tagz (its columns are "),
-        (('"file"', '"file", "checked"'), text.replace("checked", "truth"), "has no column checked"),
+        (('true_tags = "checked", ', ""), text, "own.toml: reading.photos.csv: "),
+        (('tags = "tags"', 'tags = "tagz"'), text, "tagz"),
+        (('"file"', '"file", "checked"'), text.replace("checked", "truth"), "has no column 'checked'"),
         (
-            ('truth = "checked", ignore = ["file"]', 'ignore = ["file", "checked"]'),
+            ('true_tags = "checked", ignore = ["file"]', 'ignore = ["file", "checked"]'),
             text,
             "has no true labels",
         ),
@@ -198,14 +198,14 @@ def test_data_that_changed_under_their_name_are_told(run: Run, suite: Path, fold
     result = run("bench", "run", suite, "--folder", "out", "--data", "data")
     assert result.exit_code == 0
     for told in (result, run("bench", "status", suite, "--folder", "out")):
-        assert "the results on digits-5 come from different data of that name" in told.stderr
+        assert "the results on digits-5 come from different data with that name" in told.stderr
 
 
 def test_a_log_gets_a_line_now_and_then(run: Run, suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skpml.cli._bench_display, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(skpml.cli._bench_output, "_SECONDS_BETWEEN_LINES", 0.0)
     result = run("bench", "run", suite, "--folder", "out")
-    assert "mine: 0 of 4 runs, to go: unknown" in result.stderr
-    assert "mine: 4 of 4 runs, to go: nothing" in result.stderr
+    assert "mine: 0 of 4 runs, remaining: unknown" in result.stderr
+    assert "mine: 4 of 4 runs, remaining: nothing" in result.stderr
 
 
 def test_a_part_of_a_suite(run: Run, suite: Path, folder: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_part_of_a_suite(run: Run, suite: Path, folder: Path) -> None:
         (["mine.toml", "-m", "x"], "the suite mine has no method 'x'; it has linear-ridge, ceiling"),
         (["mine.toml", "--data", "nothing"], "Directory 'nothing' does not exist"),
         (["mine.toml", "--jobs", "0"], "'-j' / '--jobs'"),
-        (["wrong.toml"], "wrong.toml, line 3: fold: unknown key; did you mean 'folds'?"),
+        (["wrong.toml"], "wrong.toml: fold: unknown key; did you mean 'folds'?"),
         (["quick", "--folder", "mine.toml"], "mine.toml"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_classifier_of_scikit_learn_and_rows_without_candidates(
     photos.write_text("\n".join([first, *bare, *rest[3:]]) + "\n")
     (folder / "photos.toml").write_text(
         'name = "photos"\nconfigurations = ["photos.csv"]\nfolds = 2\n'
-        'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+        'reading = { "photos.csv" = { tags = "tags", true_tags = "checked", ignore = ["file"] } }\n'
         '[[methods]]\nname = "sklearn.ensemble:RandomForestClassifier"\nparameters = { n_estimators = 5 }\n'
         '[[methods]]\nname = "pml-ni"\n'
     )
@@ -277,7 +277,7 @@ def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
     (folder / "my_method.py").write_text(code)
     (folder / "photos.toml").write_text(
         'name = "photos"\nconfigurations = ["photos.csv"]\nfolds = 3\n'
-        'reading = { "photos.csv" = { candidates = "tags", truth = "checked", ignore = ["file"] } }\n'
+        'reading = { "photos.csv" = { tags = "tags", true_tags = "checked", ignore = ["file"] } }\n'
         '[[methods]]\nname = "my_method:Mine"\nlabel = "mine"\n[[methods]]\nname = "ridge"\n'
     )
     assert "6 runs done" in run("bench", "run", "photos.toml", "--folder", "out").stdout
@@ -285,7 +285,7 @@ def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
     (folder / "my_method.py").write_text(code.replace("    pass\n", backwards))
     status = run("bench", "status", "photos.toml", "--folder", "out")
     assert ["photos.csv", "mine", "3", "0", "0", "3", "about", "1", "s"] in lines(status.stdout)
-    assert "3 of 6 runs are done, 3 are to do" in status.stdout
+    assert "3 of 6 runs are done, 3 to do" in status.stdout
     again = run("bench", "run", "photos.toml", "--folder", "out")
     assert "3 runs done" in again.stdout
     run("bench", "export", "photos.toml", "--folder", "out", "--format", "csv")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from skpml.experiments._protocol import Suite
+from skpml.experiments import Plan, Results, Run, Suite, collect, expand, read_published
 from skpml.metrics import METRICS
 
 METHODS = ("pml-ma", "pml-plr", "fbd-pml", "pml-nd", "p-lenfn", "pamb", "pml-ni", "particle", "pml-fp")
@@ -39,8 +40,14 @@ def make_suite(**changed: Any) -> Suite:
     return Suite.model_validate({**content, **changed})
 
 
-def _key(*content: Any) -> str:
-    return hashlib.sha256(repr(content).encode()).hexdigest()[:24]
+def gather(suite: Suite, records: Any, absent: dict[str, str] | None = None) -> Results:
+    """Results of a suite, whatever data are on this machine."""
+    plan = expand(suite, data_home=Path("/nowhere"))
+    return collect(Plan(suite, plan.entries, absent or {}), records)
+
+
+def published() -> pd.DataFrame:
+    return read_published(Path(__file__).parents[2] / "benchmarks" / "published_results.csv")
 
 
 def make_record(suite: Suite, label: str, configuration: str, fold: int, **changed: Any) -> dict[str, Any]:
@@ -65,20 +72,20 @@ def make_record(suite: Suite, label: str, configuration: str, fold: int, **chang
     run = {
         "configuration": configuration,
         "seed": seed,
-        "folds": suite.folds,
-        "fold": fold,
+        "folds": 0 if suite.kind == "decomposition" else suite.folds,
+        "fold": None if suite.kind == "decomposition" else fold,
         "method": entry.name,
         "parameters": parameters,
         "tuning": None if entry.tuning is None else entry.tuning.model_dump(),
         "trained_on": "truth" if entry.role == "ceiling" else "candidates",
         "history": entry.history,
-        "kind": "classification",
+        "kind": "decomposition" if suite.kind == "decomposition" else "classification",
         "data": None,
     }
     seconds = 0.4 * (1 + len(label)) * (1 + 0.1 * rng.random())
     record = {
         "format": 1,
-        "key": _key(label, configuration, fold, seed, parameters),
+        "key": Run(**run).key,
         "run": run,
         "status": "done",
         "metrics": metrics,
@@ -121,5 +128,5 @@ def make_records(suite: Suite) -> list[dict[str, Any]]:
         for entry in suite.methods
         for configuration in suite.configurations
         for seed in suite.seeds
-        for fold in range(suite.folds)
+        for fold in range(1 if suite.kind == "decomposition" else suite.folds)
     ]

@@ -15,9 +15,8 @@ from sklearn.model_selection import KFold
 from skpml import get_method
 from skpml._sharing import shared_work
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, write_npz
-from skpml.experiments import FoldData, Run, execute, expand, load_suite
-from skpml.experiments._execute import plain
-from skpml.experiments._memory import PeakMemory
+from skpml.experiments import Run, expand, load_suite
+from skpml.experiments._execute import FoldData, PeakMemory, execute, plain
 from skpml.metrics import METRICS, denoising_scores, evaluate
 from skpml.reference import CandidateRidge
 
@@ -198,7 +197,7 @@ def test_methods_of_ones_own_and_of_scikit_learn(tmp_path: Path) -> None:
     first, second = done(forest, folder=folder), done(forest, folder=folder)
     assert first["metrics"] == second["metrics"]
     assert list(first["metrics"]) == list(METRICS)
-    assert "no estimator" in execute(other, FoldData(other, folder=folder))["error"]["message"]
+    assert "not an estimator" in execute(other, FoldData(other, folder=folder))["error"]["message"]
 
 
 def test_what_is_not_finite_becomes_null() -> None:

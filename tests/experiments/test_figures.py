@@ -11,27 +11,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_helpers import METHODS, make_record, make_records, make_suite
+from report_helpers import METHODS, gather, make_record, make_records, make_suite
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scikit_posthocs")
 
+from skpml.experiments import Suite, rank_methods
 from skpml.experiments._figures import (
     convergence_curves,
     critical_difference,
     decomposition_curves,
     sensitivity_curves,
 )
-from skpml.experiments._protocol import Suite
-from skpml.experiments._tables import collect, rank_methods
 
 METRIC = "average_precision"
 _DIAGRAM = """
-from report_helpers import make_records, make_suite
+from report_helpers import gather, make_records, make_suite
+from skpml.experiments import rank_methods
 from skpml.experiments._figures import critical_difference
-from skpml.experiments._tables import collect, rank_methods
 suite = make_suite(folds=2)
-drawing = critical_difference(rank_methods(collect(suite, make_records(suite)), "average_precision"))
+drawing = critical_difference(rank_methods(gather(suite, make_records(suite)), "average_precision"))
 print(drawing.svg)
 """
 
@@ -52,7 +51,7 @@ def check_svg(svg: str) -> None:
 
 def test_the_diagram_shows_ranks_control_and_bars() -> None:
     suite = make_suite(folds=2)
-    ranking = rank_methods(collect(suite, make_records(suite)), METRIC)
+    ranking = rank_methods(gather(suite, make_records(suite)), METRIC)
     drawing = critical_difference(ranking)
     assert drawing is not None
     check_svg(drawing.svg)
@@ -72,7 +71,7 @@ def test_the_diagram_shows_ranks_control_and_bars() -> None:
 
 def test_bars_join_exactly_those_that_the_test_does_not_tell_apart() -> None:
     suite = make_suite(folds=2)
-    ranking = rank_methods(collect(suite, make_records(suite)), METRIC)
+    ranking = rank_methods(gather(suite, make_records(suite)), METRIC)
     drawing = critical_difference(ranking)
     assert drawing is not None
     assert ranking.nemenyi is not None
@@ -124,7 +123,7 @@ def test_names_are_drawn_as_they_are_written() -> None:
     names = ["a $x_1$ <b>&", "方法", "{curly}", "c"]
     methods = [{"name": name, "label": label} for name, label in zip(METHODS, names, strict=False)]
     suite = make_suite(folds=2, methods=methods, control=names[0])
-    drawing = critical_difference(rank_methods(collect(suite, make_records(suite)), METRIC))
+    drawing = critical_difference(rank_methods(gather(suite, make_records(suite)), METRIC))
     assert drawing is not None
     check_svg(drawing.svg)
     for name in names:
@@ -135,7 +134,7 @@ def test_there_is_no_diagram_of_two_methods_or_one_configuration() -> None:
     two = make_suite(folds=2, methods=[{"name": "pml-ma"}, {"name": "pml-ni"}])
     one = make_suite(folds=2, configurations=["birds-3"])
     for suite in (two, one):
-        assert critical_difference(rank_methods(collect(suite, make_records(suite)), METRIC)) is None
+        assert critical_difference(rank_methods(gather(suite, make_records(suite)), METRIC)) is None
 
 
 def sensitivity_suite() -> Suite:
@@ -160,7 +159,7 @@ def test_sensitivity_has_a_figure_a_parameter_with_one_range_for_all() -> None:
         for name in suite.configurations
         for fold in range(2)
     ]
-    drawings = sensitivity_curves(collect(suite, records), METRIC)
+    drawings = sensitivity_curves(gather(suite, records), METRIC)
     assert [drawing.title for drawing in drawings] == ["pml-ma: low_rank_weight", "pml-ma: ridge_weight"]
     ticks = []
     for drawing in drawings:
@@ -170,7 +169,7 @@ def test_sensitivity_has_a_figure_a_parameter_with_one_range_for_all() -> None:
         ticks.append([text for text in shown if re.fullmatch(r"0\.\d+", text)])
     assert ticks[0] == ticks[1]
     assert "10⁻⁴" in texts(drawings[0].svg)
-    assert sensitivity_curves(collect(suite, []), METRIC) == []
+    assert sensitivity_curves(gather(suite, []), METRIC) == []
 
 
 def test_convergence_is_on_a_log_axis_unless_a_value_is_not_positive() -> None:
@@ -186,7 +185,7 @@ def test_convergence_is_on_a_log_axis_unless_a_value_is_not_positive() -> None:
         for name, values in objective.items()
         for fold in range(2)
     ]
-    log, linear = convergence_curves(collect(suite, records))
+    log, linear = convergence_curves(gather(suite, records))
     assert (log.title, log.configuration) == ("birds-3", "birds-3")
     assert {"10³", "10⁻¹", "objective (log scale)", "pml-ma (2 runs)"} <= set(texts(log.svg))
     # Equal factors are equal steps.
@@ -214,13 +213,13 @@ def test_decomposition_is_drawn_over_noise_levels_for_both_methods() -> None:
             record = make_record(suite, entry.label, name, 0, metrics={"f1": 0.5, "auc": 0.7})
             record["run"] |= {"fold": None, "folds": 0, "kind": "decomposition"}
             records.append(record)
-    drawings = decomposition_curves(collect(suite, records))
+    drawings = decomposition_curves(gather(suite, records))
     assert [drawing.title for drawing in drawings] == ["yeast: F1 of removal", "yeast: Denoising AUC"]
     for drawing in drawings:
         check_svg(drawing.svg)
         shown = texts(drawing.svg)
         assert [text for text in shown if text.isdecimal()] == ["5", "9", "11"]
-        assert {"low-rank-orthogonal", "low-rank-sparse", "candidates a row"} <= set(shown)
+        assert {"low-rank-orthogonal", "low-rank-sparse", "candidates per row"} <= set(shown)
         # From the lowest level to the highest, whatever order the suite has them in.
         line = re.search(r'd="((?:[ML] [\d.]+ [\d.]+ \n){3})"[^>]*stroke: var\(--accent\)', drawing.svg)
         assert line

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_helpers import CONFIGURATIONS, METHODS, make_failure, make_record, make_records, make_suite
+from report_helpers import (
+    CONFIGURATIONS,
+    METHODS,
+    gather,
+    make_failure,
+    make_record,
+    make_records,
+    make_suite,
+    published,
+)
 
 from page_checker import PageChecker
 
@@ -19,8 +28,8 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("scikit_posthocs")
 
+from skpml.experiments import rank_methods
 from skpml.experiments._report import is_report, render_report
-from skpml.experiments._tables import Entry, collect, metric_table, rank_methods
 
 ATTACK = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
@@ -57,8 +66,8 @@ def broken_records(suite: Any) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def page() -> str:
     suite = make_suite(folds=3)
-    results = collect(suite, broken_records(suite), absent={"mirflickr": "not in the data folder"})
-    return render_report(results, with_published=True)
+    results = gather(suite, broken_records(suite), absent={"mirflickr": "not in the data folder"})
+    return render_report(results, published=published())
 
 
 def test_the_page_is_well_formed_and_asks_for_nothing(page: str) -> None:
@@ -70,28 +79,29 @@ def test_the_same_records_give_the_same_page_in_whatever_order(page: str) -> Non
     suite = make_suite(folds=3)
     records = broken_records(suite)
     random.Random(0).shuffle(records)
-    results = collect(suite, records, absent={"mirflickr": "not in the data folder"})
-    assert render_report(results, with_published=True) == page
+    results = gather(suite, records, absent={"mirflickr": "not in the data folder"})
+    assert render_report(results, published=published()) == page
     assert render_report(results) != page
 
 
 def test_the_page_shows_what_was_measured(page: str) -> None:
     suite = make_suite(folds=3)
-    results = collect(suite, broken_records(suite))
+    results = gather(suite, broken_records(suite))
     text = "".join(check_page(page).text)
     for metric in suite.metrics:
-        for row in metric_table(results, metric).rows.values():
-            for entry in row:
-                assert not entry.shown or f"{entry.mean:.3f}{spread(entry)}" in text
+        table = results.table(metric)
+        for label in table.columns.unique(0):
+            for entry in table[label].itertuples():
+                assert entry.runs == 0 or f"{entry.mean:.3f}{spread(entry)}" in text
         for rank in rank_methods(results, metric).average_ranks.values():
             assert f"{rank:.2f}" in text
     for section in ("ranks", "gap", "costs", "methods", "provenance", "failures", "metric-average_precision"):
         assert f'id="{section}"' in page
 
 
-def spread(entry: Entry) -> str:
-    """Of one run alone there is no spread to show."""
-    return f"± {entry.std:.3f}" if entry.n > 1 else f"({entry.n}/{entry.expected})"
+def spread(entry: Any) -> str:
+    """One run has no standard deviation."""
+    return f"± {entry.std:.3f}" if entry.runs > 1 else f" ({entry.runs}/{entry.expected})"
 
 
 def test_what_is_missing_is_said(page: str) -> None:
@@ -110,16 +120,12 @@ def test_what_is_missing_is_said(page: str) -> None:
 
 
 def test_published_results_are_shown_only_when_asked_and_marked(page: str) -> None:
-    assert page.count("published, not measured here") >= 5
+    assert page.count("<small>published</small>") == len(METHODS) * 5
+    assert "Published results were not measured here" in page
     suite = make_suite(folds=2, metrics=["average_precision"])
-    results = collect(suite, make_records(suite))
+    results = gather(suite, make_records(suite))
     plain = render_report(results)
     assert "published" not in re.sub(r"<script>.*?</script>", "", plain, flags=re.DOTALL)
-    ranked = render_report(results, rank_published=True)
-    assert "Published results take part in these ranks" in ranked
-    assert "pml-ni (published, not measured here)" in ranked
-    # Every such column says so itself: the heading above it may be out of sight.
-    assert ranked.count("<small>published</small>") == len(METHODS)
     assert "Read this first" not in plain
 
 
@@ -138,7 +144,7 @@ def test_names_and_messages_are_text_and_never_markup() -> None:
     records[0] = {**records[0], "warnings": [ATTACK]}
     records[1]["provenance"]["versions"] = {ATTACK: ATTACK}
     records[-1] = make_failure(suite, labels[-1], CONFIGURATIONS[-1], 1, ATTACK)
-    page = render_report(collect(suite, records, absent={}))
+    page = render_report(gather(suite, records, absent={}))
     checker = check_page(page)
     text = "".join(checker.text)
     for label in labels:
@@ -168,12 +174,12 @@ def test_dark_and_light_have_the_same_colours_defined(page: str) -> None:
 def test_mixed_versions_and_mixed_data_are_a_warning() -> None:
     suite = make_suite(folds=2, seeds=[0, 1], metrics=["average_precision"])
     records = make_records(suite)
-    assert "Read this first" not in render_report(collect(suite, records))
+    assert "Read this first" not in render_report(gather(suite, records))
     records[0]["provenance"]["versions"]["numpy"] = "1.26.0"
     records[0]["provenance"]["data_checksum"] = "other"
-    text = render_report(collect(suite, records))
-    assert "did not all use the same versions of numpy" in text
-    assert f"did not all see the same data on {records[0]['run']['configuration']}" in text
+    text = render_report(gather(suite, records))
+    assert "used different versions of numpy" in text
+    assert f"used different data on {records[0]['run']['configuration']}" in text
     assert "numpy 1.26.0 and 2.1.0" in text
 
 
@@ -214,30 +220,28 @@ def test_every_kind_of_suite_has_its_page_with_and_without_records(kind: str) ->
             for entry in suite.methods
             for name in suite.configurations
         ]
-        for record in records:
-            record["run"] |= {"fold": None, "folds": 0}
     else:
         records = sweep_records(suite) if kind == "sensitivity" else make_records(suite)
         for record in records:
             record["history"] = {"objective": [3.0, 2.0, 1.5]}
-    page = render_report(collect(suite, records))
+    page = render_report(gather(suite, records))
     check_page(page)
     assert page.count("<figure") >= (2 if kind in ("convergence", "decomposition", "sensitivity") else 0) / 2
     if kind == "ablation":
         assert "of each variant, and its difference from pml-ma" in page
-    check_page(render_report(collect(suite, [])))
+    check_page(render_report(gather(suite, [])))
 
 
 def test_with_two_methods_the_verdict_is_that_of_wilcoxon() -> None:
     suite = make_suite(folds=2, methods=[{"name": "pml-ma"}, {"name": "particle"}])
-    page = render_report(collect(suite, make_records(suite)))
+    page = render_report(gather(suite, make_records(suite)))
     assert re.search(r"On 12 configurations pml-ma is better than particle \d+ times", page)
     assert "Friedman" not in page
 
 
 def test_a_suite_without_a_control_has_a_page() -> None:
     suite = make_suite(folds=2, control=None, metrics=["average_precision"])
-    page = render_report(collect(suite, make_records(suite)))
+    page = render_report(gather(suite, make_records(suite)))
     check_page(page)
     assert "The methods differ" in page
 
@@ -251,12 +255,13 @@ def test_the_verdict_follows_the_figures() -> None:
             record["metrics"] = {
                 "average_precision": value(record["run"]["method"], record["run"]["configuration"])
             }
-        return " ".join(render_report(collect(suite, records)).split())
+        return " ".join(render_report(gather(suite, records)).split())
 
     order = {name: place for place, name in enumerate(METHODS[:4])}
     alike = verdict(lambda method, _: 0.9 - 0.1 * order[method])
-    assert "all configurations rank them alike" in alike
-    assert "pml-ma is ranked better than fbd-pml and pml-nd. It cannot be told from pml-plr." in alike
+    assert "all configurations have the same order" in alike
+    assert "pml-ma is ranked better than fbd-pml and pml-nd by Nemenyi's test" in html.unescape(alike)
+    assert "It does not differ significantly from pml-plr." in alike
     worst = verdict(lambda method, _: 0.5 + 0.1 * order[method])
     assert "pml-ma is ranked worse than fbd-pml and pml-nd" in worst
     turning = verdict(lambda method, name: (order[method] + CONFIGURATIONS.index(name)) % 4 / 10)
@@ -287,29 +292,29 @@ def check_text(part: str) -> list[str]:
 def test_where_there_are_no_ranks_the_page_says_why() -> None:
     floor = {"name": "ridge", "role": "floor"}
     alone = make_suite(methods=[{"name": "pml-ma"}, floor], folds=2)
-    reason = "There are no ranks: pml-ma is the only method to rank, and two at least are needed"
-    assert reason in section(render_report(collect(alone, make_records(alone))), "ranks")
+    reason = "There are no ranks: pml-ma is the only method to rank, and at least two are needed"
+    assert reason in section(render_report(gather(alone, make_records(alone))), "ranks")
     none = make_suite(methods=[floor], control=None, folds=2)
-    assert "there is no method to rank" in section(render_report(collect(none, make_records(none))), "ranks")
+    assert "there is no method to rank" in section(render_report(gather(none, make_records(none))), "ranks")
     two = make_suite(
         methods=[{"name": "pml-ma"}, {"name": "pml-ni"}], folds=2, configurations=["emotions-3", "birds-3"]
     )
     records = make_records(two)
-    assert "There are no ranks" not in render_report(collect(two, records))
+    assert "There are no ranks" not in render_report(gather(two, records))
     places = {("pml-ma", "emotions-3"), ("pml-ni", "birds-3")}
     apart = [r for r in records if (r["run"]["method"], r["run"]["configuration"]) in places]
-    told = section(render_report(collect(two, apart)), "ranks")
-    assert "on no configuration do all ranked methods have a whole result" in told
+    told = section(render_report(gather(two, apart)), "ranks")
+    assert "no configuration on which all ranked methods are complete" in told
     assert "emotions-3 (not run: pml-ni)" in told
     alone = [r for r in records if r["run"]["method"] == "pml-ma"]
-    told = section(render_report(collect(two, alone)), "ranks")
-    assert "fewer than two methods have a whole result" in told
+    told = section(render_report(gather(two, alone)), "ranks")
+    assert "fewer than two methods are complete" in told
 
 
 def test_two_methods_without_a_control_have_ranks_and_no_test() -> None:
     suite = make_suite(methods=[{"name": "pml-ma"}, {"name": "pml-ni"}], control=None, folds=2)
-    page = render_report(collect(suite, make_records(suite)))
-    assert "There is no test: two methods are compared where one of them is the control" in page
+    page = render_report(gather(suite, make_records(suite)))
+    assert "There is no test: two methods are compared if one of them is the control" in page
 
 
 def test_what_holds_for_every_table_is_said_once(page: str) -> None:
@@ -328,7 +333,7 @@ def test_what_holds_for_every_table_is_said_once(page: str) -> None:
 
 def test_a_long_message_of_a_failure_is_cut_and_its_traceback_is_not() -> None:
     suite = make_suite(folds=2)
-    page = render_report(collect(suite, [make_failure(suite, "pamb", "arts-9", 0, "long " * 100)]))
+    page = render_report(gather(suite, [make_failure(suite, "pamb", "arts-9", 0, "long " * 100)]))
     told, traceback = re.search(
         r"<code>(LinAlgError.*?)</code>.*?<pre>(.*?)</pre>", page, flags=re.DOTALL
     ).groups()

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from skpml.experiments import Store, expand, load_suite, run_plan
 from skpml.experiments import _runner as runner
-from skpml.experiments._worker import Task, do_task
+from skpml.experiments._runner import Task, do_task
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from bench_helpers import Small, problem
 
 from skpml.datasets import write_npz
 from skpml.experiments import Run, SuiteError, expand, load_suite
-from skpml.experiments._protocol import parse_suite
+from skpml.experiments._suite import parse_suite
 
 SUITE = """name = "{name}"
 configurations = ["digits-6", "nowhere-3"]
@@ -41,7 +41,8 @@ def plan(tmp_path: Path):
 
 
 def test_a_run_for_each_place_method_and_value(plan) -> None:
-    assert len(plan.entries) == 2 * 3 * (1 + 3 + 1)
+    # Absent data are planned too, so that their results can be found.
+    assert len(plan.entries) == 2 * 2 * 3 * (1 + 3 + 1)
     # low_rank_weight = 2 of the sweep is the first method's run.
     assert len(plan.runs) == 2 * 3 * 4
     assert len({run.key for run in plan.runs}) == len(plan.runs)
@@ -184,4 +185,5 @@ def test_a_package_beside_the_suite_is_ones_own(tmp_path: Path) -> None:
     ):
         file.write_text("class A: pass\n")
         plan = expand(load_suite(small.suite(count=0, extra=f'\n[[methods]]\nname = "{name}"\n')))
-        assert plan.code == {name: {"module_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}}
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        assert [run.code for run in plan.runs] == [{"module_sha256": digest}] * len(plan.runs)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from skpml.experiments import Store
-from skpml.experiments._packing import pack, unpack
+from skpml.experiments._store import pack, unpack
 
 KEY = "0123456789abcdef01234567"
 

@@ -1,15 +1,17 @@
-"""``skpml bench``: experiments, from a suite to records; what is done stays done."""
+"""``skpml bench``: run suites of experiments, and report on them."""
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from skpml.cli._bench_display import (
+from skpml.cli._bench_output import (
     progress_of,
+    show_comparison,
     show_failures,
     show_outcome,
     show_plan,
@@ -17,22 +19,32 @@ from skpml.cli._bench_display import (
     warn_of_absent,
     warn_of_mixed_data,
 )
-from skpml.cli._bench_options import data_option, folder_option
-from skpml.cli._bench_report import compare, export, report
-from skpml.cli._console import atomic_outputs, say, show_warning
+from skpml.cli._console import atomic_outputs, check_outputs, force_option, say, show_warning
 
 if TYPE_CHECKING:
-    from skpml.experiments._runs import Plan
+    from skpml.experiments import PairComparison, Plan, Results
 
 SOME_FAILED = 3
 
+_DATA = click.option(
+    "--data", "data_home", metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of the data sets.  [default: that of 'skpml data list']",
+)  # fmt: skip
+_FOLDER = click.option(
+    "--folder", metavar="RESULTS", type=click.Path(path_type=Path, file_okay=False), default=Path("bench"),
+    show_default=True, help="Folder of the results, one file per run.",
+)  # fmt: skip
 _CONFIGURATION = click.option(
     "-c", "--configuration", "configurations", metavar="NAME", multiple=True,
-    help="Only this configuration of the suite; repeat it.",
+    help="Only this configuration of the suite; can be repeated.",
 )  # fmt: skip
 _METHOD = click.option(
     "-m", "--method", "methods", metavar="LABEL", multiple=True,
-    help="Only the method of this label; repeat it.",
+    help="Only the method with this label; can be repeated.",
+)  # fmt: skip
+_PUBLISHED = click.option(
+    "--published", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Add published results: a CSV file with the columns metric, configuration, method, mean, std.",
 )  # fmt: skip
 
 
@@ -40,37 +52,31 @@ _METHOD = click.option(
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
 
-    A SUITE is the name of one that comes along (paper, quick, ablation, sensitivity, convergence, decomposition) or the
-    path of your own .toml file.
+    A SUITE is the name of an included suite (paper, quick, ablation, sensitivity, convergence, decomposition) or the
+    path of a .toml file.
 
     \b
     Examples:
       skpml bench run quick
       skpml bench run paper --data FOLDER --jobs 2
       skpml bench status paper
-      skpml bench report paper -o paper.html --with-published
+      skpml bench report paper -o paper.html
     """
 
 
 @bench.command()
 @click.argument("suite")
-@data_option
-@folder_option
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes at work at a time.",
-)
+@_DATA
+@_FOLDER
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+              help="Number of worker processes.")  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler instead of --jobs.")
-@click.option("--retry-failed", is_flag=True, help="Do runs again that failed before.")
+@click.option("--retry-failed", is_flag=True, help="Repeat runs that failed before.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Do at most N runs.")
 @_CONFIGURATION
 @_METHOD
-@click.option("--no-report", is_flag=True, help="Write no report at the end.")
-@click.option("--dry-run", is_flag=True, help="Only list what there is to do, with the time expected.")
+@click.option("--no-report", is_flag=True, help="Do not write a report at the end.")
+@click.option("--dry-run", is_flag=True, help="Only list the runs to do, with the expected time.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -87,10 +93,10 @@ def run(
     no_report: bool,
     dry_run: bool,
 ) -> None:
-    """Do the runs of a suite that have no result yet, then write the report SUITE.html into the folder of the results.
+    """Do the runs of a suite that have no result yet, then write SUITE.html into the folder of the results.
 
-    Stop it at any time, even by killing it: the same command goes on where it was. Several may work on one folder.
-    Leaves with 3 where runs failed.
+    It can be stopped at any time, even by killing it: the same command continues. Several processes can work on one
+    folder. The exit code is 3 if runs failed.
 
     \b
     Examples:
@@ -99,19 +105,17 @@ def run(
       skpml bench run paper --data FOLDER --jobs 2
       skpml bench run mine.toml -m pml-ma -c emotions-3
     """
-    whole_plan = _plan(suite, data_home)
-    plan = whole_plan.only(configurations=configurations, methods=methods)
-    from skpml.experiments._door import check_methods, check_names
+    complete = _load_plan(suite, data_home)
+    plan = complete.only(configurations=configurations, methods=methods)
+    from skpml.experiments import WorkerDied, check_methods, check_names, run_plan
 
     check_names(plan)
     if dry_run:
         check_methods(plan)
         show_plan(plan, folder, jobs, retry_failed)
         return
-    from skpml.experiments._runner import WorkerDied, run_plan
-
     warn_of_absent(plan)
-    # joblib replaces workers that have grown; nothing is lost by it, and nobody can do anything about it.
+    # joblib replaces workers that have grown; nothing is lost.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
     try:
         with progress_of(plan.suite.name) as update:
@@ -121,19 +125,19 @@ def run(
     except WorkerDied as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        show_warning("what was done is kept; the same command goes on from there")
+        show_warning("finished runs are kept; repeat the command to continue")
         raise
     show_outcome(plan, outcome, folder)
     if not no_report:
-        _write_report(whole_plan, folder)
+        _write_report(complete, folder)
     if outcome.failed:
         ctx.exit(SOME_FAILED)
 
 
 @bench.command()
 @click.argument("suite")
-@data_option
-@folder_option
+@_DATA
+@_FOLDER
 @_CONFIGURATION
 @_METHOD
 @click.option("--failed", is_flag=True, help="Show the tracebacks of failed runs instead.")
@@ -146,16 +150,15 @@ def status(
     methods: tuple[str, ...],
     failed: bool,
 ) -> None:
-    """Tell how far a suite is, what failed, and how long the rest will take.
+    """Show the progress of a suite, its failures, and the expected time of the rest.
 
     \b
     Examples:
       skpml bench status paper --data FOLDER
       skpml bench status mine.toml --failed -m mine
     """
-    plan = _plan(suite, data_home).only(configurations=configurations, methods=methods)
-    from skpml.experiments._door import check_names
-    from skpml.experiments._store import Store
+    plan = _load_plan(suite, data_home).only(configurations=configurations, methods=methods)
+    from skpml.experiments import Store, check_names
 
     check_names(plan)
     store = Store(folder)
@@ -167,13 +170,143 @@ def status(
     show_plan(plan, folder, 1, False)
     if damaged := store.damaged(keys):
         show_warning(
-            f"{len(damaged)} files cannot be read and will be done again, such as {store.path(damaged[0])}"
+            f"{len(damaged)} files cannot be read and will be repeated, such as {store.path(damaged[0])}"
         )
     warn_of_mixed_data(plan, folder)
     show_failures(plan, failures, folder)
 
 
-def _plan(suite: str, data_home: Path | None) -> Plan:
+@bench.command()
+@click.argument("suite")
+@_DATA
+@_FOLDER
+@click.option("-o", "--output", "target", metavar="FILE", default="report.html", show_default=True,
+              type=click.Path(path_type=Path), help="HTML file to write.")  # fmt: skip
+@_PUBLISHED
+@force_option
+def report(
+    *, suite: str, data_home: Path | None, folder: Path, target: Path, published: Path | None, force: bool
+) -> None:
+    """Write an HTML page with the tables, tests and figures of a suite.
+
+    The page needs no network. Missing and failed runs are listed. An earlier report is replaced; other files only
+    with --force.
+
+    \b
+    Example:
+      skpml bench report paper --folder results -o paper.html
+    """
+    results = _load_results(suite, folder, data_home)
+    from skpml.experiments import is_report, read_published, write_report
+
+    check_outputs(target, force=force or is_report(target), inputs=[published])
+    write_report(results, target, published=None if published is None else read_published(published))
+    size = target.stat().st_size
+    say(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'}).")
+
+
+@bench.command()
+@click.argument("suite")
+@click.argument("one")
+@click.argument("other")
+@_DATA
+@_FOLDER
+@click.option("--metric", "metrics", multiple=True, metavar="NAME",
+              help="Only this metric; can be repeated.  [default: those of the suite]")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def compare(
+    *,
+    suite: str,
+    one: str,
+    other: str,
+    data_home: Path | None,
+    folder: Path,
+    metrics: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Compare two methods: wins, ties, losses, Wilcoxon's test, and the difference on each configuration.
+
+    ONE and OTHER are labels of the suite.
+
+    \b
+    Example:
+      skpml bench compare paper pml-ma pml-ni --metric average_precision
+    """
+    results = _load_results(suite, folder, data_home)
+    from skpml.experiments import compare_methods
+
+    pairs = [compare_methods(results, one, other, metric) for metric in metrics or results.suite.metrics]
+    if as_json:
+        say(json.dumps(list(map(_to_json, pairs)), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        show_comparison(pairs)
+
+
+@bench.command()
+@click.argument("suite")
+@_DATA
+@_FOLDER
+@click.option("-o", "--output", "target", metavar="FOLDER", default="tables", show_default=True,
+              type=click.Path(path_type=Path, file_okay=False),
+              help="Folder of the tables; created if necessary.")  # fmt: skip
+@click.option("--format", "formats", multiple=True, type=click.Choice(["csv", "latex", "markdown"]),
+              help="Only this format; can be repeated.  [default: all]")  # fmt: skip
+@click.option("--with-runs", is_flag=True,
+              help="Add runs.jsonl.gz, all records in one file; --folder then accepts this folder.")  # fmt: skip
+@_PUBLISHED
+@force_option
+def export(
+    *,
+    suite: str,
+    data_home: Path | None,
+    folder: Path,
+    target: Path,
+    formats: tuple[str, ...],
+    with_runs: bool,
+    published: Path | None,
+    force: bool,
+) -> None:
+    """Write the tables of each metric and of the ranks as CSV, LaTeX and Markdown.
+
+    The same results give the same files.
+
+    \b
+    Examples:
+      skpml bench export paper --folder results -o tables --format latex
+      skpml bench export paper --folder results -o tables --with-runs
+    """
+    results = _load_results(suite, folder, data_home)
+    from skpml.experiments import FORMATS, PACK_NAME, export_tables, pack, read_published
+
+    figures = None if published is None else read_published(published)
+    texts = export_tables(results, formats or tuple(FORMATS), published=figures)
+    if not texts:
+        raise click.ClickException(
+            f"the suite {results.suite.name} has only sweeps, which are exported as CSV: use --format csv"
+        )
+    contents = {name: text.encode("utf-8") for name, text in texts.items()}
+    if with_runs:
+        contents[PACK_NAME] = pack(results.records())
+    if not target.parent.is_dir():
+        raise click.ClickException(f"{target} cannot be created: there is no folder {target.parent}")
+    created, paths = not target.exists(), [target / name for name in contents]
+    if created:
+        target.mkdir()
+    else:
+        check_outputs(*paths, force=force)
+    try:
+        with atomic_outputs(*paths) as temporary:
+            for path, content in zip(temporary, contents.values(), strict=True):
+                path.write_bytes(content)
+    except BaseException:
+        if created:
+            target.rmdir()
+        raise
+    packed = f" and {len(results.records())} records" if with_runs else ""
+    say(f"Wrote {len(texts)} tables{packed} to {target}.")
+
+
+def _load_plan(suite: str, data_home: Path | None) -> Plan:
     try:
         from skpml.experiments import expand, load_suite
     except ModuleNotFoundError as error:
@@ -181,25 +314,51 @@ def _plan(suite: str, data_home: Path | None) -> Plan:
     return expand(load_suite(suite), data_home=data_home)
 
 
+def _load_results(name: str, folder: Path, data_home: Path | None) -> Results:
+    """Read the records in a folder that belong to a suite."""
+    plan = _load_plan(name, data_home)
+    from skpml.experiments import Store, collect
+
+    store = Store(folder)
+    if damaged := store.damaged(store.keys()):
+        show_warning(f"ignored {len(damaged)} files that cannot be read, such as {store.path(damaged[0])}")
+    results = collect(plan, store.records())
+    if results.n_other == results.n_records:
+        found = "no result" if not results.n_records else "only results of other suites"
+        raise click.ClickException(
+            f"there is {found} in {folder}; 'skpml bench run {name} --folder {folder}' does the runs"
+        )
+    return results
+
+
 def _write_report(plan: Plan, folder: Path) -> None:
-    """The page of the whole suite, even where only a part of it was run: what is missing is named there."""
-    from skpml.experiments._report import is_report, render_report
-    from skpml.experiments._results import collect_plan
-    from skpml.experiments._store import Store
+    """Write the report of the whole suite, even if only a part of it was run."""
+    from skpml.experiments import Store, collect, is_report, write_report
 
     store = Store(folder)
     target = folder / f"{Path(plan.suite.name).name}.html"
     if target.exists() and not is_report(target):
-        show_warning(f"{target} is no report and was left alone; 'skpml bench report' writes one elsewhere")
+        show_warning(f"{target} is not a report and was not replaced; 'skpml bench report' writes elsewhere")
         return
-    # Where every run failed the page says so; an earlier one must not be taken for what these runs gave.
-    if not store.records(run.key for run in plan.runs):
-        return
-    page = render_report(collect_plan(plan, store.records()))
-    with atomic_outputs(target) as (temporary,):
-        temporary.write_text(page, encoding="utf-8")
-    say(f"Wrote {target}.")
+    # If every run failed, the page says so; an earlier report must not be mistaken for these runs.
+    if store.records(run.key for run in plan.runs):
+        write_report(collect(plan, store.records()), target)
+        say(f"Wrote {target}.")
 
 
-for _command in (report, compare, export):
-    bench.add_command(_command)
+def _to_json(pair: PairComparison) -> dict[str, object]:
+    test = pair.test
+    return {
+        "metric": pair.metric,
+        "one": pair.one,
+        "other": pair.other,
+        "greater_is_better": pair.greater_is_better,
+        "n": len(pair.values),
+        "wins": pair.counts.wins,
+        "ties": pair.counts.ties,
+        "losses": pair.counts.losses,
+        "p_value": None if test is None else test.p_value,
+        "effect_size": None if test is None else test.effect_size,
+        "values": {name: {"one": one, "other": other} for name, one, other in pair.values.itertuples()},
+        "left_out": pair.left_out,
+    }

@@ -1,32 +1,66 @@
-"""Experiments: from a suite to runs, from runs to records, from records to tables, figures and a report."""
+"""Reproducible experiments: suites, runs, records, tables and reports."""
 
-from skpml.experiments._execute import FoldData, execute
-from skpml.experiments._protocol import MethodEntry, Suite, SuiteError, Tuning, load_suite, shipped_suites
-from skpml.experiments._report import render_report
-from skpml.experiments._results import Results, collect_plan
-from skpml.experiments._runner import Outcome, Progress, WorkerDied, run_plan
-from skpml.experiments._runs import Plan, PlannedRun, Run, expand
-from skpml.experiments._store import Store
+from skpml.experiments._execute import PeakMemory  # noqa: F401
+from skpml.experiments._export import (  # noqa: F401
+    FORMATS,
+    export_tables,
+    format_number,
+    format_p_value,
+)
+from skpml.experiments._preflight import check_methods, check_names  # noqa: F401
+from skpml.experiments._ranking import (
+    PairComparison,
+    Ranking,
+    compare_methods,
+    measure_costs,
+    noise_gap,
+    rank_methods,
+)
+from skpml.experiments._report import is_report, write_report  # noqa: F401
+from skpml.experiments._results import (  # noqa: F401
+    Results,
+    collect,
+    find_mixed_data,
+    group_failures,
+    metric_title,
+    place_of,
+    read_published,
+)
+from skpml.experiments._runner import (  # noqa: F401
+    Estimate,
+    Outcome,
+    Progress,
+    Timing,
+    WorkerDied,
+    format_duration,
+    run_plan,
+)
+from skpml.experiments._runs import Plan, Run, expand
+from skpml.experiments._store import PACK_NAME, Store, pack  # noqa: F401
+from skpml.experiments._suite import Suite, SuiteError, load_suite, shipped_suites
 
 __all__ = [
-    "FoldData",
-    "MethodEntry",
     "Outcome",
+    "PairComparison",
     "Plan",
-    "PlannedRun",
     "Progress",
+    "Ranking",
     "Results",
     "Run",
     "Store",
     "Suite",
     "SuiteError",
-    "Tuning",
     "WorkerDied",
-    "collect_plan",
-    "execute",
+    "collect",
+    "compare_methods",
     "expand",
+    "export_tables",
     "load_suite",
-    "render_report",
+    "measure_costs",
+    "noise_gap",
+    "rank_methods",
+    "read_published",
     "run_plan",
     "shipped_suites",
+    "write_report",
 ]

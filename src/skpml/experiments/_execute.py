@@ -1,9 +1,10 @@
-"""One run, from data to record."""
+"""Execution of one run: from data to record, with time and memory."""
 
 from __future__ import annotations
 
 import math
 import platform
+import re
 import sys
 import time
 import traceback
@@ -26,32 +27,27 @@ from threadpoolctl import threadpool_limits
 from skpml._sharing import SharedWork
 from skpml.base import BasePMLClassifier
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, read_dataset
-from skpml.experiments._memory import PeakMemory
-from skpml.experiments._own_code import own_estimator
-from skpml.experiments._runs import Run, data_file
+from skpml.experiments._runs import Run, custom_estimator, data_file
 from skpml.experiments._store import RECORD_FORMAT
 from skpml.metrics import denoising_scores, evaluate
 from skpml.reference import Oracle
 from skpml.registry import get_method
 
-# Times and memory are of one thread, whatever the number of jobs: only so do they say something about the method.
+# Time and memory of one thread, for any number of jobs, so that they can be compared between methods.
 _THREADS = 1
 _MAX_WARNINGS = 20
+
+_RESULTS = ("metrics", "chosen", "n_iter", "converged", "history")
+_RESULTS += ("tune_seconds", "fit_seconds", "predict_seconds")
+
+_SINCE_RESET = "VmHWM of the process, reset at the start of the run"
+_OF_PROCESS = "ru_maxrss of the process since it began"
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 @dataclass(frozen=True)
 class FoldData:
-    """The data that runs of one configuration, seed and fold have in common; loaded on first use.
-
-    Parameters
-    ----------
-    run : Run
-        Any of the runs.
-    data_home : Path or None
-        As in :func:`skpml.datasets.load_dataset`.
-    folder : Path or None
-        Of the suite's own file: data files and modules are looked for there.
-    """
+    """The common data of the runs of one configuration, seed and fold; loaded on first use."""
 
     run: Run
     data_home: Path | None = None
@@ -59,17 +55,17 @@ class FoldData:
 
     @property
     def dataset(self) -> PartialDataset:
-        """All rows, after the noise."""
+        """All rows, with noise."""
         return self._loaded[0]
 
     @property
     def warnings(self) -> list[str]:
-        """What loading warned of. It concerns every run of the fold, not just the one that came first."""
+        """Warnings of loading; they concern every run of the fold, not only the first."""
         return self._loaded[1]
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the data were loaded already."""
+        """Whether the data have been loaded."""
         return "_loaded" in vars(self)
 
     @cached_property
@@ -87,17 +83,15 @@ class FoldData:
         else:
             dataset = load_dataset(run.configuration, random_state=run.seed, data_home=self.data_home)
         if dataset.truth is None:
-            advice = (
-                "" if run.data is None else '; say where they are, as in reading = { … truth = "COLUMN" }'
-            )
-            raise ValueError(f"{run.configuration} has no true labels, so nothing can be scored{advice}")
+            hint = "" if run.data is None else '; set the column, as in reading = { … true_tags = "COLUMN" }'
+            raise ValueError(f"{run.configuration} has no true labels, so nothing can be scored{hint}")
         if dataset.X is None and run.kind == "classification":
-            raise ValueError(f"{run.configuration} has labels only; there are no features to learn from")
+            raise ValueError(f"{run.configuration} has labels only, no features")
         return dataset
 
     @cached_property
     def checksum(self) -> str:
-        """Of features, candidates and truth."""
+        """Checksum of features, candidates and truth."""
         return content_checksum(self.dataset)
 
     @cached_property
@@ -115,30 +109,13 @@ class FoldData:
 
 
 def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict[str, Any]:
-    """Do a run and return its record; what goes wrong becomes a record too.
+    """Do a run and return its record; an exception becomes a record too.
 
-    Parameters
-    ----------
-    run : Run
-    data : FoldData
-        Of this run's configuration, seed and fold.
-    work : SharedWork, optional
-        What is being shared with other runs of the fold: time saved by it is added to the time of the fit.
+    Time saved by `work`, which is shared with other runs of the fold, is added to the time of the fit.
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     record: dict[str, Any] = {"format": RECORD_FORMAT, "key": run.key, "run": run.content, "status": "done"}
-    result: dict[str, Any] = dict.fromkeys(
-        (
-            "metrics",
-            "chosen",
-            "n_iter",
-            "converged",
-            "history",
-            "tune_seconds",
-            "fit_seconds",
-            "predict_seconds",
-        )
-    )
+    result: dict[str, Any] = dict.fromkeys(_RESULTS)
     error = None
     memory = PeakMemory()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(_THREADS):
@@ -156,11 +133,11 @@ def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict
                 "traceback": traceback.format_exc(),
             }
     result["peak_memory_mb"] = memory.megabytes()
-    said = dict.fromkeys([*(data.warnings if data.is_loaded else []), *_messages(caught)])
+    messages = dict.fromkeys([*(data.warnings if data.is_loaded else []), *_messages(caught)])
     return {
         **record,
         **result,
-        "warnings": list(said)[:_MAX_WARNINGS],
+        "warnings": list(messages)[:_MAX_WARNINGS],
         "error": error,
         "provenance": {
             "versions": _versions(),
@@ -208,26 +185,26 @@ def _classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork
 
 
 def make_estimator(run: Run, folder: Path | None) -> Any:
-    """The unfitted estimator of a run: its parameters, a seed for the fold, and no complaint about empty rows or labels.
+    """Create the unfitted estimator of a run, with the seed of the fold.
 
-    Labels that a fold leaves without rows are a fact of the split, the same for every method.
+    Empty rows and labels are ignored: they are a property of the split, the same for every method.
     """
-    own = ":" in run.method
-    model = own_estimator(run.method, folder, run.code) if own else get_method(run.method)()
+    custom = ":" in run.method
+    model = custom_estimator(run.method, folder, run.code) if custom else get_method(run.method)()
     known = model.get_params()
-    # Different for every fold, the same for all methods: they draw the same anchors, and can share them.
-    usual = {
+    # Different for every fold, the same for all methods: they draw the same anchors and can share them.
+    defaults = {
         "random_state": run.seed * run.folds + (run.fold or 0),
         "on_empty": "ignore",
     }
-    if not own:
-        # Results are those of the methods as published; keys of stored runs hold only what a suite sets.
-        usual["threshold"] = get_method(run.method).comparison_threshold
-    return model.set_params(**{**{k: v for k, v in usual.items() if k in known}, **run.parameters})
+    if not custom:
+        # Results are those of the methods as published; keys of stored runs contain only what a suite sets.
+        defaults["threshold"] = get_method(run.method).comparison_threshold
+    return model.set_params(**{**{k: v for k, v in defaults.items() if k in known}, **run.parameters})
 
 
 def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str, Any]:
-    # Only where a run asks for it: suites without tuning need nothing of it.
+    # Imported on demand: most suites need no tuning.
     select_parameters: Any = import_module("skpml.model_selection").select_parameters
     assert run.tuning is not None
     selector = run.tuning["selector"]
@@ -237,7 +214,7 @@ def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str
         X,
         candidates,
         selector=selector,
-        # The one place where true labels could leak into an honest selection.
+        # The only place where true labels could leak into a label-free selection.
         truth=truth if selector == "oracle" else None,
         n_folds=run.tuning["inner_folds"],
         search=run.tuning["search"],
@@ -254,19 +231,51 @@ def _decompose(run: Run, data: FoldData, result: dict[str, Any]) -> None:
     with _Clock(None) as clock:
         if run.method == "low-rank-orthogonal":
             split: Any = low_rank_orthogonal(Y, **run.parameters)
-            believed = split.pseudo_labels
+            confidences = split.pseudo_labels
         else:
             split = low_rank_sparse(Y, **run.parameters)
-            believed = split.low_rank
+            confidences = split.low_rank
     result["fit_seconds"] = clock.seconds
-    result["metrics"] = plain(denoising_scores(candidates, truth, believed))
+    result["metrics"] = plain(denoising_scores(candidates, truth, confidences))
     result["n_iter"], result["converged"] = int(split.n_iter), bool(split.converged)
     if run.history and hasattr(split, "objective"):
         result["history"] = {"objective": plain(split.objective)}
 
 
+class PeakMemory:
+    """Peak memory of the process since this object was created (Linux), or since the process began.
+
+    :attr:`source` says which. Interpreter and data are included.
+    """
+
+    def __init__(self) -> None:
+        self.source = _OF_PROCESS
+        try:
+            _CLEAR.write_text("5")
+            if _high_water_mark() is not None:
+                self.source = _SINCE_RESET
+        except OSError:
+            pass
+
+    def megabytes(self) -> float | None:
+        """Return MB of 10⁶ bytes; None if the system does not report memory."""
+        if self.source == _SINCE_RESET:
+            return _high_water_mark()
+        try:
+            import resource
+        except ImportError:
+            return None
+        unit = 1 if sys.platform == "darwin" else 1024
+        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)
+
+
+def _high_water_mark() -> float | None:
+    found = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    return None if found is None else round(int(found[1]) * 1024 / 1e6, 1)
+
+
 class _Clock:
-    """Seconds of a block as if nothing had been shared: what was reused is added at what it cost."""
+    """Seconds of a block as if nothing were shared: reused work is added at its original cost."""
 
     def __init__(self, work: SharedWork | None) -> None:
         self._work = work
@@ -283,7 +292,7 @@ class _Clock:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: NumPy's numbers and arrays as Python's, what is not finite as None."""
+    """Convert a value for JSON: NumPy numbers and arrays to Python's, non-finite numbers to None."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | list | tuple):

@@ -1,53 +1,44 @@
-"""The figures of a report: critical differences, sensitivity, convergence, decomposition. Each is inline SVG."""
+"""Figures of a report as inline SVG: critical differences, sensitivity, convergence, decomposition."""
 
 from __future__ import annotations
 
+import io
 import re
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from skpml.experiments._drawing import (
-    BAND,
-    CONTROL,
-    FAINT,
-    INK,
-    MARKERS,
-    SERIES,
-    SIZE,
-    legend_below,
-    powers_of_ten,
-    svg,
-)
-from skpml.experiments._metric_tables import entry_of
 from skpml.experiments._ranking import Ranking
 from skpml.experiments._results import Results, metric_title
 
-__all__ = [
-    "Drawing",
-    "convergence_curves",
-    "critical_difference",
-    "decomposition_curves",
-    "sensitivity_curves",
-]
+# Drawn in colors that occur nowhere else, which are then replaced by those of the page, light or dark.
+INK = "#010203"
+FAINT = "#010204"
+CONTROL = "#010205"
+BAND = "#010206"
+SERIES = tuple(f"#0102{number:02x}" for number in range(16, 24))
+_ON_PAGE = {
+    INK: "currentColor",
+    FAINT: "var(--rule)",
+    CONTROL: "var(--accent)",
+    BAND: "var(--band)",
+    **{color: f"var(--series{place + 1})" for place, color in enumerate(SERIES)},
+}
+MARKERS = "osD^vPX*"
+# Narrow, so that text stays readable on a phone.
+SIZE = (3.5, 2.5)
+
+# Value, mean and standard deviation.
+Points = list[tuple[Any, float, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A figure for a page.
-
-    Attributes
-    ----------
-    title : str
-    svg : str
-        An ``<svg>`` element whose colours are custom properties of the page.
-    description : str
-        What it shows, for those who cannot see it.
-    configuration : str
-        The one it shows, where it shows one.
-    """
+    """A figure: title, ``<svg>`` element, alternative text, and the configuration if it shows only one."""
 
     title: str
     svg: str
@@ -56,10 +47,9 @@ class Drawing:
 
 
 def critical_difference(ranking: Ranking) -> Drawing | None:
-    """Average ranks on a line; bars join methods that Nemenyi's test does not tell apart.
+    """Draw average ranks on a line, with bars over methods that Nemenyi's test does not separate.
 
-    The light band reaches one critical difference to both sides of the control: methods outside of it differ from it.
-    None where there are fewer than three methods or two configurations.
+    The light band is one critical difference wide on both sides of the control. None without Nemenyi's test.
     """
     if ranking.nemenyi is None:
         return None
@@ -67,13 +57,15 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
     from scikit_posthocs import critical_difference_diagram
 
     found = ranking.nemenyi
-    # Sorted here: the drawing's own sort would leave the order of equal ranks open.
+    # Sorted here, because scikit-posthocs leaves the order of equal ranks open.
     ranks = dict(sorted(found.average_ranks.items(), key=lambda item: item[1]))
     names, control = list(ranks), ranking.control
     p_values = DataFrame(1.0, index=names, columns=names)
     for (one, other), p_value in found.p_values.items():
         p_values.loc[one, other] = p_value
     half, difference = (len(names) + 1) // 2, found.critical_difference
+    # An upper bound on the number of bars above each other.
+    n_bars = sum(found.p_values[pair] > found.alpha for pair in pairwise(names))
 
     def draw(axes: Any) -> None:
         drawn = critical_difference_diagram(
@@ -81,7 +73,7 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
             p_values,
             alpha=found.alpha,
             ax=axes,
-            # Blanks that do not break: ordinary ones at the end of a text are dropped by browsers.
+            # Non-breaking spaces: browsers drop ordinary ones at the end of a text.
             label_fmt_left="{label}\u2002{rank:.2f}\u00a0",
             label_fmt_right="\u00a0{rank:.2f}\u2002{label}",
             text_h_margin=0.035 * (len(names) - 1),
@@ -92,7 +84,7 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
             color_palette={name: CONTROL if name == control else INK for name in names},
         )
         for (bar,) in drawn["crossbars"]:
-            # The bar runs through a set of names, whose order changes from one process to the next.
+            # The bar is drawn over a set of names, whose order differs between processes.
             ends = np.asarray(bar.get_xdata(), dtype=float)
             bar.set_data([ends.min(), ends.max()], np.asarray(bar.get_ydata())[:2])
         for label in drawn["labels"]:
@@ -117,111 +109,138 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
             axes.fill_between(ends, -levels, 0, color=BAND, linewidth=0, zorder=0)
         axes.set_ylim(bottom, top + 0.6)
 
-    height = 0.175 * (half + 4 + _n_bars(ranks, found.p_values, found.alpha))
+    height = 0.175 * (half + 4 + n_bars)
     return Drawing(
         title=f"{metric_title(ranking.metric)}: critical differences",
-        svg=svg(f"cd-{ranking.metric}", draw, (SIZE[0], height)),
+        svg=_render_svg(f"cd-{ranking.metric}", draw, (SIZE[0], height)),
         description=f"Average ranks over {ranking.n} configurations, best first: "
         + ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
         + f". Critical difference {difference:.2f}.",
     )
 
 
-def _n_bars(ranks: dict[str, float], p_values: dict[tuple[str, str], float], alpha: float) -> int:
-    """At most so many bars lie above each other: methods with a neighbour on their right that is not told apart."""
-    names = list(ranks)
-    return sum(p_values[one, other] > alpha for one, other in pairwise(names))
-
-
 def sensitivity_curves(results: Results, metric: str) -> list[Drawing]:
-    """A figure for each parameter swept: the metric against its value, a line a configuration, bars of one std.
+    """Draw the metric against each swept parameter, one line per configuration.
 
-    All figures of a method share the range of the metric: what hardly matters looks flat.
+    All figures of a method share the range of the metric: a parameter that hardly matters looks flat.
     """
     drawings: list[Drawing] = []
     for label in dict.fromkeys(label for label, _ in results.sweeps):
-        curves = {
-            parameter: _swept(results, label, parameter, metric)
-            for own, parameter in results.sweeps
-            if own == label
-        }
-        ends = [
-            (mean - spread, mean + spread)
-            for lines in curves.values()
-            for points in lines.values()
-            for _, mean, spread in points
-        ]
-        if not ends:
+        entry = results.suite.method(label)
+        curves: dict[str, dict[str, Points]] = {}
+        for parameter, values in entry.sweep.items():
+            table = results.sweep_table(label, parameter, metric)
+            curves[parameter] = _complete_points(
+                (name, list(zip(values, table[name].itertuples(), strict=True)))
+                for name in results.suite.configurations
+            )
+        points = [p for lines in curves.values() for line in lines.values() for p in line]
+        if not points:
             continue
-        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        low = min(mean - spread for _, mean, spread in points)
+        high = max(mean + spread for _, mean, spread in points)
         margin = 0.05 * (high - low) or 0.01
         for parameter, lines in curves.items():
-            name = f"sensitivity-{_slug(label)}-{_slug(parameter)}-{metric}"
-            number = len(drawings)
+            name = f"sensitivity-{_slug(label)}-{_slug(parameter)}-{metric}-{len(drawings)}"
+            colors = {line: SERIES[place % len(SERIES)] for place, line in enumerate(lines)}
+            limits = (low - margin, high + margin)
             drawings.append(
                 Drawing(
                     title=f"{label}: {parameter}",
-                    svg=_sweep_svg(
-                        f"{name}-{number}", lines, parameter, metric, (low - margin, high + margin)
-                    ),
-                    description=f"{metric_title(metric)} of {label} against {parameter}, a line a configuration.",
+                    svg=_draw_lines(name, lines, colors, parameter, metric_title(metric), limits),
+                    description=f"{metric_title(metric)} of {label} against {parameter}, one line per configuration.",
                 )
             )
     return drawings
 
 
-Points = list[tuple[Any, float, float]]
+def decomposition_curves(results: Results) -> list[Drawing]:
+    """Draw each score of each decomposition against the number of candidates per row, by data set."""
+    levels: dict[str, list[tuple[int, str]]] = {}
+    for configuration in results.suite.configurations:
+        dataset, dash, number = configuration.rpartition("-")
+        if dash and number.isdecimal():
+            levels.setdefault(dataset, []).append((int(number), configuration))
+    drawings: list[Drawing] = []
+    unused = iter(SERIES)
+    colors = {
+        label: CONTROL if label == results.suite.control else next(unused, FAINT)
+        for label in results.labels()
+    }
+    for metric in results.suite.metrics:
+        table = results.table(metric)
+        for dataset, configurations in levels.items():
+            rows = [name for _, name in sorted(configurations)]
+            numbers = sorted(number for number, _ in configurations)
+            lines = _complete_points(
+                (label, list(zip(numbers, table.loc[rows, label].itertuples(), strict=True)))
+                for label in results.labels()
+            )
+            if lines:
+                title, name = metric_title(metric), f"decomposition-{len(drawings)}"
+                svg = _draw_lines(name, lines, colors, "candidates per row", title)
+                description = f"{title} on {dataset} against the number of candidates per row."
+                drawings.append(Drawing(title=f"{dataset}: {title}", svg=svg, description=description))
+    return drawings
 
 
-def _swept(results: Results, label: str, parameter: str, metric: str) -> dict[str, Points]:
-    """For each configuration: value, mean and standard deviation where all runs are finished."""
-    lines: dict[str, Points] = {}
-    for value, cells in results.sweeps[label, parameter]:
-        for configuration, cell in cells.items():
-            entry = entry_of(cell, metric)
-            if entry.state == "done":
-                spread = entry.std if np.isfinite(entry.std) else 0.0
-                lines.setdefault(configuration, []).append((value, entry.mean, spread))
-    return lines
+def _complete_points(lines: Any) -> dict[str, Points]:
+    """Keep the points of which all runs are finished, and the lines that have any."""
+    kept = {
+        label: [
+            (value, row.mean, row.std if np.isfinite(row.std) else 0.0)
+            for value, row in rows
+            if row.state == "done"
+        ]
+        for label, rows in lines
+    }
+    return {label: points for label, points in kept.items() if points}
 
 
-def _sweep_svg(
-    name: str, lines: dict[str, Points], parameter: str, metric: str, limits: tuple[float, float]
+def _draw_lines(
+    name: str,
+    lines: dict[str, Points],
+    colors: dict[str, str],
+    xlabel: str,
+    ylabel: str,
+    limits: tuple[float, float] | None = None,
 ) -> str:
-    values = [value for points in lines.values() for value, _, _ in points]
+    values = list(dict.fromkeys(value for points in lines.values() for value, _, _ in points))
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     logarithmic = numeric and min(values, default=0) > 0 and max(values) / min(values) >= 50
-    # What has no place on a line stands in the order of the suite.
-    ticks = list(dict.fromkeys(map(str, values)))
+    # Values that are not numbers keep the order of the suite.
+    ticks = list(map(str, values))
 
     def draw(axes: Any) -> None:
         axes.grid(axis="y")
-        for place, (configuration, points) in enumerate(lines.items()):
+        for place, (label, points) in enumerate(lines.items()):
             axes.errorbar(
                 [value if numeric else ticks.index(str(value)) for value, _, _ in points],
                 [mean for _, mean, _ in points],
                 [spread for _, _, spread in points],
-                color=SERIES[place % len(SERIES)],
+                color=colors[label],
                 marker=MARKERS[place % len(MARKERS)],
                 markersize=4,
                 linewidth=1.5,
                 elinewidth=0.8,
-                label=configuration,
+                label=label,
             )
-        axes.set(xlabel=parameter, ylabel=metric_title(metric), ylim=limits)
+        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=limits)
         if logarithmic:
             axes.set_xscale("log")
-            powers_of_ten(axes.xaxis)
+            _format_powers(axes.xaxis)
         elif not numeric:
             axes.set_xticks(range(len(ticks)), ticks)
+        elif limits is None:
+            axes.set_xticks(values)
         if lines:
-            legend_below(axes, min(3, len(lines)))
+            _put_legend_below(axes, min(3, len(lines)))
 
-    return svg(name, draw)
+    return _render_svg(name, draw)
 
 
 def convergence_curves(results: Results) -> list[Drawing]:
-    """A figure for each configuration: the objective against the iteration, a thin line a fold, a colour a method."""
+    """Draw the objective against the iteration for each configuration, one line per run."""
     drawings: list[Drawing] = []
     for number, configuration in enumerate(results.suite.configurations):
         curves = {
@@ -235,12 +254,12 @@ def convergence_curves(results: Results) -> list[Drawing]:
         curves = {label: histories for label, histories in curves.items() if histories}
         if not curves:
             continue
-        held = np.concatenate([history for histories in curves.values() for history in histories])
-        logarithmic = bool((held[np.isfinite(held)] > 0).all())
+        values = np.concatenate([history for histories in curves.values() for history in histories])
+        logarithmic = bool((values[np.isfinite(values)] > 0).all())
         drawings.append(
             Drawing(
                 title=configuration + ("" if logarithmic else " (linear axis: not all values are positive)"),
-                svg=_convergence_svg(f"convergence-{number}", curves, logarithmic, results.suite.control),
+                svg=_draw_histories(f"convergence-{number}", curves, logarithmic, results.suite.control),
                 description=f"Objective against iteration on {configuration}: {', '.join(curves)}.",
                 configuration=configuration,
             )
@@ -248,18 +267,18 @@ def convergence_curves(results: Results) -> list[Drawing]:
     return drawings
 
 
-def _convergence_svg(name: str, curves: dict[str, list[Any]], logarithmic: bool, control: str | None) -> str:
-    colours = iter(SERIES)
+def _draw_histories(name: str, curves: dict[str, list[Any]], logarithmic: bool, control: str | None) -> str:
+    unused = iter(SERIES)
 
     def draw(axes: Any) -> None:
         axes.grid(axis="y")
         for label, histories in curves.items():
-            colour = CONTROL if label == control else next(colours, INK)
+            color = CONTROL if label == control else next(unused, INK)
             for place, history in enumerate(histories):
                 axes.plot(
                     np.arange(1, len(history) + 1),
                     history,
-                    color=colour,
+                    color=color,
                     linewidth=1.1,
                     marker="." if len(history) < 40 else None,
                     markersize=3,
@@ -269,65 +288,105 @@ def _convergence_svg(name: str, curves: dict[str, list[Any]], logarithmic: bool,
         axes.xaxis.get_major_locator().set_params(integer=True)
         if logarithmic:
             axes.set_yscale("log")
-            powers_of_ten(axes.yaxis)
-        legend_below(axes, min(2, len(curves)))
+            _format_powers(axes.yaxis)
+        _put_legend_below(axes, min(2, len(curves)))
 
-    return svg(name, draw)
-
-
-def decomposition_curves(results: Results) -> list[Drawing]:
-    """A figure for each data set and score: the score of each decomposition against the number of candidates a row."""
-    levels: dict[str, list[tuple[int, str]]] = {}
-    for configuration in results.suite.configurations:
-        dataset, dash, number = configuration.rpartition("-")
-        if dash and number.isdecimal():
-            levels.setdefault(dataset, []).append((int(number), configuration))
-    drawings: list[Drawing] = []
-    for dataset, configurations in levels.items():
-        for metric in results.suite.metrics:
-            lines = {
-                label: [
-                    (level, entry.mean, entry.std if np.isfinite(entry.std) else 0.0)
-                    for level, configuration in sorted(configurations)
-                    if (entry := entry_of(results.cells[label, configuration], metric)).state == "done"
-                ]
-                for label in results.labels()
-            }
-            if not any(lines.values()):
-                continue
-            drawings.append(
-                Drawing(
-                    title=f"{dataset}: {metric_title(metric)}",
-                    svg=_levels_svg(f"decomposition-{len(drawings)}", lines, metric, results.suite.control),
-                    description=f"{metric_title(metric)} on {dataset} against the number of candidates a row.",
-                )
-            )
-    return drawings
-
-
-def _levels_svg(name: str, lines: dict[str, Points], metric: str, control: str | None) -> str:
-    def draw(axes: Any) -> None:
-        axes.grid(axis="y")
-        colours = iter(SERIES)
-        for place, (label, points) in enumerate(lines.items()):
-            axes.errorbar(
-                [level for level, _, _ in points],
-                [mean for _, mean, _ in points],
-                [spread for _, _, spread in points],
-                color=CONTROL if label == control else next(colours, FAINT),
-                marker=MARKERS[place % len(MARKERS)],
-                linestyle="-" if label == control else "--",
-                markersize=5,
-                linewidth=1.6,
-                elinewidth=0.8,
-                label=label,
-            )
-        axes.set(xlabel="candidates a row", ylabel=metric_title(metric))
-        axes.set_xticks(sorted({level for points in lines.values() for level, _, _ in points}))
-        legend_below(axes, min(2, len(lines)))
-
-    return svg(name, draw)
+    return _render_svg(name, draw)
 
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text)
+
+
+def _render_svg(name: str, draw: Callable[[Any], None], size: tuple[float, float] = SIZE) -> str:
+    """Render what `draw` draws on axes; the same drawing gives the same bytes.
+
+    The ids of the figure begin with `name`, which must be unique in the page. The size is in inches.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    style: Any = {
+        "svg.fonttype": "none",  # text can be searched, read aloud, and has every script
+        "svg.hashsalt": name,
+        "text.parse_math": False,  # names are not formulas
+        "font.size": 9.5,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), INK),
+        **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+        "grid.color": FAINT,
+        "grid.linewidth": 0.6,
+    }
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=size)
+        axes = figure.subplots()
+        axes.set_axisbelow(True)
+        draw(axes)
+        buffer = io.StringIO()
+        with warnings.catch_warnings():
+            # The browser draws glyphs that are missing here.
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            figure.savefig(buffer, format="svg", transparent=True, bbox_inches="tight", pad_inches=0.05)
+    return _adapt_to_page(buffer.getvalue(), name)
+
+
+def _put_legend_below(axes: Any, columns: int) -> None:
+    """Put the legend below the figure."""
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.24),
+        ncols=columns,
+        fontsize=9,
+        handlelength=1.8,
+        columnspacing=1.2,
+        borderpad=0,
+    )
+
+
+def _format_powers(axis: Any) -> None:
+    """Format the ticks of a log axis as 10⁻² without mathematical markup."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+    def format_tick(value: float, _: int) -> str:
+        mantissa, exponent = f"{value:.0e}".split("e")
+        power = f"10{str(int(exponent)).translate(raised)}"
+        return power if mantissa == "1" else f"{mantissa}·{power}"
+
+    axis.set_major_formatter(FuncFormatter(format_tick))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(numticks=7))
+    low, high = axis.get_view_interval()
+    if low > 0 and high / low < 30:
+        # Less than two powers of ten would leave the axis with one tick or none.
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+
+
+def _adapt_to_page(text: str, name: str) -> str:
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    for drawn, color in _ON_PAGE.items():
+        text = text.replace(drawn, color)
+    # Use the font of the page.
+    text = re.sub(r"font-family: [^;\"]*;?", "", text)
+    text = re.sub(r"font: (?:(bold|\d{3}) )?(?:[a-z]+ )?([\d.]+)px [^;\"]*", _replace_font, text)
+    # Ids must be unique in a page with several figures.
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)
+    text = text.replace("xlink:href", "href")
+    found = re.search(r'<svg [^>]*?viewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*>', text)
+    assert found is not None
+    width, height = (float(side) for side in found.groups())
+    opening = f'<svg viewBox="0 0 {width:g} {height:g}" style="--width: {width:.0f}px" aria-hidden="true">'
+    return opening + text[found.end() :].strip()
+
+
+def _replace_font(found: re.Match[str]) -> str:
+    weight = f"; font-weight: {found[1]}" if found[1] else ""
+    return f"font-size: {found[2]}px{weight}"

@@ -1,48 +1,57 @@
-"""Ranks of the methods by a metric, and whether they are more than chance."""
+"""Comparison of methods: ranks and tests, pairs, the noise gap, time and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from skpml import stats
-from skpml.experiments._metric_tables import Entry, MetricTable, is_whole, metric_table
-from skpml.experiments._results import Results
+from skpml.experiments._results import Results, greater_is_better, select
+
+# With a smaller distance between ceiling and floor, a share of it is mostly chance.
+SMALLEST_GAP = 0.002
+
+_REASONS = {
+    "failed": "failed",
+    "incomplete": "incomplete",
+    "undefined": "undefined",
+    "absent": "absent",
+    "missing": "not run",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """Ranks of the methods by a metric, and whether they are more than chance.
+    """Ranks of the methods by a metric, and tests of their differences.
 
     Attributes
     ----------
     metric : str
     control : str or None
-    configurations : tuple of str
-        Those ranked over: every ranked method has a whole result on them.
+    values : DataFrame
+        The ranked means: configurations on which every ranked method is complete × methods.
     left_out : dict of configuration to str
-        The others, and why.
+        The other configurations, and why.
     methods_left_out : dict of label to str
-        Methods without a whole result on any configuration, and why.
-    values : dict of label to tuple of float
-        The means ranked, over ``configurations``.
+        Methods without a complete result on any configuration, and why.
     average_ranks : dict of label to float
-        Empty where there is nothing to rank.
-    friedman, nemenyi
-        As in :mod:`skpml.stats`; None where there are fewer than three methods (two are compared by Wilcoxon's test) or
-        two configurations.
-    wilcoxon, win_tie_loss
-        The control against each other method; empty where it is not ranked.
+        Empty if there is nothing to rank.
+    friedman : FriedmanResult or None
+    nemenyi : NemenyiResult or None
+        None with fewer than three methods (two are compared by Wilcoxon's test) or two configurations.
+    wilcoxon : list of Comparison
+    win_tie_loss : list of WinTieLoss
+        The control against each other method; empty if it is not ranked.
     """
 
     metric: str
     control: str | None
-    configurations: tuple[str, ...]
+    values: pd.DataFrame
     left_out: dict[str, str]
     methods_left_out: dict[str, str]
-    values: dict[str, tuple[float, ...]]
     average_ranks: dict[str, float]
     friedman: stats.FriedmanResult | None
     nemenyi: stats.NemenyiResult | None
@@ -51,113 +60,254 @@ class Ranking:
 
     @property
     def n(self) -> int:
-        """How many configurations the ranks are over."""
-        return len(self.configurations)
+        """Number of configurations."""
+        return len(self.values)
 
 
-def rank_methods(
-    results: Results, metric: str, *, rank_published: bool = False, alpha: float = 0.05
-) -> Ranking:
-    """Average ranks over the configurations on which every ranked method has a whole result, and tests over them.
+def rank_methods(results: Results, metric: str, *, alpha: float = 0.05) -> Ranking:
+    """Rank the methods over the configurations on which all of them are complete.
 
     Parameters
     ----------
     results : Results
     metric : str
-    rank_published : bool, default=False
-        Let the paper's printed results take part, each as a method ``NAME (published, not measured here)``.
     alpha : float, default=0.05
-        Level of Friedman's and Nemenyi's test.
+        Level of Friedman's and Nemenyi's tests.
+
+    Returns
+    -------
+    Ranking
     """
-    table = metric_table(results, metric, with_published=rank_published)
-    wanted = {"method", "published"} if rank_published else {"method"}
-    ranked = {
-        column.name: [row[place] for row in table.rows.values()]
-        for place, column in enumerate(table.columns)
-        if column.role in wanted
-    }
-    methods_left_out = {
-        name: _reason(entries)
-        for name, entries in ranked.items()
-        if not any(is_whole(entry) for entry in entries)
-    }
-    ranked = {name: entries for name, entries in ranked.items() if name not in methods_left_out}
+    table, methods = results.table(metric), results.labels("method")
+    states = select(table, "state")[methods]
+    done = states == "done"
+    ranked = [label for label in methods if done[label].any()]
     left_out: dict[str, str] = {}
-    for place, configuration in enumerate(table.rows):
-        holes = {name: entries[place] for name, entries in ranked.items() if not is_whole(entries[place])}
-        if configuration in results.absent:
-            # Not why: that names folders of this machine, and tables travel.
-            left_out[configuration] = "absent"
-        elif holes:
-            left_out[configuration] = _holes(holes, len(ranked))
+    for name in table.index:
+        if name in results.absent:
+            # Without the reason, which contains local paths.
+            left_out[name] = "absent"
         elif not ranked:
-            left_out[configuration] = "no method has a result"
-    kept = [place for place, name in enumerate(table.rows) if name not in left_out]
-    values = {name: tuple(entries[place].mean for place in kept) for name, entries in ranked.items()}
-    return _tested(results, table, values, kept, left_out, methods_left_out, alpha)
-
-
-def _tested(
-    results: Results,
-    table: MetricTable,
-    values: dict[str, tuple[float, ...]],
-    kept: list[int],
-    left_out: dict[str, str],
-    methods_left_out: dict[str, str],
-    alpha: float,
-) -> Ranking:
-    control, names = results.suite.control, list(values)
-    wide, lower = np.array(list(values.values()), dtype=float).T, not table.greater_is_better
-    testable = len(kept) >= 2 and len(names) >= 2
-    several = testable and len(names) >= 3
-    ranks = {}
-    if testable:
-        ranks = stats.average_ranks(wide, lower_is_better=lower, methods=names)
-    elif len(kept) == 1 and len(names) >= 2:
-        # One configuration has ranks too, only no test; the same row twice ranks like the row.
-        ranks = stats.average_ranks(np.vstack([wide, wide]), lower_is_better=lower, methods=names)
+            left_out[name] = "no method has a result"
+        elif not done.loc[name, ranked].all():
+            left_out[name] = _describe_gaps(states.loc[name, ranked])
+    values = select(table, "mean").loc[[name not in left_out for name in table.index], ranked]
+    control, lower = results.suite.control, not greater_is_better(metric)
+    testable = len(values) >= 2 and len(ranked) >= 2
+    several = testable and len(ranked) >= 3
+    compared = testable and control in ranked
     return Ranking(
-        metric=table.metric,
+        metric=metric,
         control=control,
-        configurations=tuple(list(table.rows)[place] for place in kept),
-        left_out=left_out,
-        methods_left_out=methods_left_out,
         values=values,
-        average_ranks=ranks,
-        friedman=stats.friedman(wide, lower_is_better=lower, methods=names, alpha=alpha) if several else None,
-        nemenyi=stats.nemenyi(wide, lower_is_better=lower, methods=names, alpha=alpha) if several else None,
-        wilcoxon=(
-            stats.wilcoxon(wide, control, lower_is_better=lower, methods=names)
-            if testable and control in names
-            else []
+        left_out=left_out,
+        methods_left_out={label: _find_reason(states[label]) for label in methods if label not in ranked},
+        average_ranks=(
+            stats.average_ranks(values, lower_is_better=lower) if len(values) and len(ranked) >= 2 else {}
         ),
-        win_tie_loss=(
-            stats.win_tie_loss(wide, control, lower_is_better=lower, methods=names)
-            if testable and control in names
-            else []
-        ),
+        friedman=stats.friedman(values, lower_is_better=lower, alpha=alpha) if several else None,
+        nemenyi=stats.nemenyi(values, lower_is_better=lower, alpha=alpha) if several else None,
+        wilcoxon=stats.wilcoxon(values, str(control), lower_is_better=lower) if compared else [],
+        win_tie_loss=stats.win_tie_loss(values, str(control), lower_is_better=lower) if compared else [],
     )
 
 
-def _holes(holes: Mapping[str, Entry], n_ranked: int) -> str:
-    """Which methods have no whole result, by reason."""
+def _describe_gaps(states: pd.Series) -> str:
+    """Describe which methods lack a complete result, by reason."""
+    gaps = states[states != "done"]
     names: dict[str, list[str]] = {}
-    for name, entry in holes.items():
-        names.setdefault(_reason([entry]), []).append(name)
-    if len(names) == 1 and len(holes) == n_ranked:
+    for label, state in gaps.items():
+        names.setdefault(_find_reason([state]), []).append(str(label))
+    if len(names) == 1 and len(gaps) == len(states):
         return next(iter(names))
     return "; ".join(f"{reason}: {', '.join(found)}" for reason, found in names.items())
 
 
-def _reason(entries: Sequence[Entry]) -> str:
-    """Why there is no whole result, the worst reason first."""
-    states = {entry.state for entry in entries}
-    words = {
-        "failed": "failed",
-        "incomplete": "incomplete",
-        "undefined": "undefined",
-        "absent": "absent",
-        "missing": "not run",
-        "not published": "not published",
+def _find_reason(states: Iterable[str]) -> str:
+    found = set(states)
+    return next(reason for state, reason in _REASONS.items() if state in found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairComparison:
+    """Two methods compared by a metric, over the configurations on which both are complete.
+
+    Attributes
+    ----------
+    metric, one, other : str
+    greater_is_better : bool
+    values : DataFrame
+        Means: configurations × the two methods.
+    left_out : dict of configuration to str
+        The other configurations, and why.
+    counts : WinTieLoss
+        Of the first method.
+    test : Comparison or None
+        Wilcoxon's test; None with fewer than two configurations.
+    """
+
+    metric: str
+    one: str
+    other: str
+    greater_is_better: bool
+    values: pd.DataFrame
+    left_out: dict[str, str]
+    counts: stats.WinTieLoss
+    test: stats.Comparison | None
+
+
+def compare_methods(results: Results, one: str, other: str, metric: str) -> PairComparison:
+    """Compare two methods: wins, ties, losses, Wilcoxon's test and its effect size.
+
+    Parameters
+    ----------
+    results : Results
+    one, other : str
+        Labels of the suite, of any role.
+    metric : str
+
+    Returns
+    -------
+    PairComparison
+
+    Raises
+    ------
+    ValueError
+        If the labels are equal, or the suite has no such method.
+    """
+    if one == other:
+        raise ValueError(f"cannot compare {one!r} with itself: name two methods")
+    for label in (one, other):
+        if label not in results.labels():
+            known = ", ".join(results.labels()) or "none without a sweep"
+            raise ValueError(
+                f"the suite {results.suite.name} has no method {label!r} to compare; it has {known}"
+            )
+    table = results.table(metric)
+    done = select(table, "state")[[one, other]] == "done"
+    left_out = {
+        str(name): "absent"
+        if name in results.absent
+        else "no complete result: " + ", ".join(label for label in (one, other) if not row[label])
+        for name, row in done.iterrows()
+        if not row.all()
     }
-    return next(word for state, word in words.items() if state in states)
+    values = select(table, "mean").loc[done.all(axis=1), [one, other]]
+    lower = not greater_is_better(metric)
+    counts = stats.WinTieLoss(method=other, wins=0, ties=0, losses=0)
+    if len(values):
+        (counts,) = stats.win_tie_loss(values, one, lower_is_better=lower)
+    test = stats.wilcoxon(values, one, lower_is_better=lower)[0] if len(values) > 1 else None
+    return PairComparison(
+        metric=metric,
+        one=one,
+        other=other,
+        greater_is_better=not lower,
+        values=values,
+        left_out=left_out,
+        counts=counts,
+        test=test,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseGap:
+    """Share of the distance from the floor (trained on candidates) to the ceiling (trained on truth).
+
+    Attributes
+    ----------
+    floor, ceiling : str
+    shares : DataFrame
+        Configurations × methods: 0 is the floor, 1 the ceiling, negative is worse than the floor.
+    undefined : dict of configuration to str
+        Configurations without a share, and why.
+    """
+
+    floor: str
+    ceiling: str
+    shares: pd.DataFrame
+    undefined: dict[str, str]
+
+
+def noise_gap(results: Results, metric: str = "average_precision") -> NoiseGap | None:
+    """Compute ``(method − floor) / (ceiling − floor)`` from means over folds.
+
+    Undefined where the ceiling does not exceed the floor by at least 0.002, or a run is missing.
+
+    Parameters
+    ----------
+    results : Results
+    metric : str, default="average_precision"
+
+    Returns
+    -------
+    NoiseGap or None
+        None without a floor or a ceiling.
+    """
+    if not results.labels("floor") or not results.labels("ceiling"):
+        return None
+    floor, ceiling = results.labels("floor")[0], results.labels("ceiling")[0]
+    table = results.table(metric)
+    means = select(table, "mean").where(select(table, "state") == "done")
+    gap = (means[ceiling] - means[floor]) * (1 if greater_is_better(metric) else -1)
+    undefined = {}
+    for name in table.index:
+        if name in results.absent:
+            undefined[name] = "the data are absent"
+        elif np.isnan(gap[name]):
+            undefined[name] = "floor or ceiling is not complete"
+        elif gap[name] < SMALLEST_GAP:
+            low, high = means.loc[name, [floor, ceiling]]
+            undefined[name] = f"the ceiling ({high:.4f}) is not above the floor ({low:.4f}) by {SMALLEST_GAP}"
+    kept = [name for name in table.index if name not in undefined]
+    gains = means.loc[kept, results.labels("method")].sub(means.loc[kept, floor], axis=0)
+    shares = gains.div(means.loc[kept, ceiling] - means.loc[kept, floor], axis=0)
+    return NoiseGap(floor=floor, ceiling=ceiling, shares=shares, undefined=undefined)
+
+
+def measure_costs(results: Results) -> pd.DataFrame:
+    """Summarize time and memory: the median over folds, then over configurations.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    DataFrame
+        One row per method with a finished run. Columns: ``fit_seconds``, ``fit_ratio``, ``predict_seconds``,
+        ``memory_mb``, ``memory_ratio``, ``n`` and ``n_ratio``. A ratio is to the control on the same configuration,
+        the median over the ``n_ratio`` configurations that both have.
+    """
+    names, labels = results.suite.configurations, results.labels()
+
+    def medians(field: str) -> pd.DataFrame:
+        content = {
+            label: [_median(results.cells[label, name].measurements(field)) for name in names]
+            for label in labels
+        }
+        return pd.DataFrame(content, index=pd.Index(names))
+
+    fit, predict, memory = map(medians, ("fit_seconds", "predict_seconds", "peak_memory_mb"))
+    control = results.suite.control if results.suite.control in labels else None
+
+    def ratios(values: pd.DataFrame) -> pd.DataFrame:
+        base = values[control] if control else pd.Series(np.nan, index=values.index)
+        return values.div(base.where(base > 0), axis=0)
+
+    costs = pd.DataFrame(
+        {
+            "fit_seconds": fit.median(),
+            "fit_ratio": ratios(fit).median(),
+            "predict_seconds": predict.median(),
+            "memory_mb": memory.median(),
+            "memory_ratio": ratios(memory).median(),
+            "n": fit.notna().sum(),
+            "n_ratio": ratios(fit).notna().sum(),
+        }
+    )
+    return costs[costs["n"] > 0]
+
+
+def _median(values: np.ndarray) -> float:
+    return float(np.nanmedian(values)) if np.isfinite(values).any() else float("nan")

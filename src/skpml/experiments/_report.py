@@ -1,149 +1,146 @@
-"""The report of a suite: one HTML file that opens without a network."""
+"""The report of a suite: one HTML file that needs no network."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from skpml._pages import inline_files, page_environment, require_packages
+from skpml._writing import replacing
 from skpml.experiments import _figures as figures
-from skpml.experiments._figures import Drawing
-from skpml.experiments._metric_tables import MetricTable, metric_table, tuning_of
-from skpml.experiments._page_tables import (
-    PageTable,
-    ablation_page_table,
-    control_page_table,
-    cost_page_table,
-    gap_page_table,
-    ranks_page_table,
-    results_page_table,
-    sweep_page_table,
-)
-from skpml.experiments._provenance import chosen_values, gather_provenance
-from skpml.experiments._ranking import Ranking, rank_methods
-from skpml.experiments._results import Results, metric_title
-from skpml.experiments._summaries import SMALLEST_GAP, costs, noise_gap
-from skpml.experiments._wording import (
-    comparison_notes,
-    joint_notes,
-    number,
-    p_value,
-    said_once,
+from skpml.experiments._export import (
+    DIGITS,
+    CellStyle,
+    format_number,
+    format_p_value,
+    format_rank_row,
+    format_ranks,
+    format_table,
+    join_notes,
+    mark_best,
+    ranking_notes,
     table_notes,
-    why_no_ranks,
 )
+from skpml.experiments._ranking import SMALLEST_GAP, NoiseGap, Ranking, measure_costs, noise_gap, rank_methods
+from skpml.experiments._results import (
+    Results,
+    gather_provenance,
+    greater_is_better,
+    metric_title,
+    place_of,
+    select,
+)
+from skpml.experiments._suite import MethodEntry
 
-__all__ = ["is_report", "render_report"]
-
-# Characters; longer names are broken where a table is wider than the page.
+# Longer names are broken where a table is wider than the page.
 _LONG_NAME = 24
 
 _GENERATOR = '<meta name="generator" content="scikit-pml bench report">'
+_HTML = CellStyle(
+    str, '<b class="best">{}</b>', '<b class="second">{}</b>', "<b>{}</b>", "<small>± {}</small>"
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _MetricPart:
-    """What the page tells of one metric."""
+class _PageTable(NamedTuple):
+    """A table of the page; the last `foot` rows are not sorted."""
 
-    metric: str
-    title: str
-    table: PageTable
-    verdict: str
-    diagram: Drawing | None
-    control: PageTable | None
-    ablation: PageTable | None
-    curves: list[Drawing]
-    sweeps: list[PageTable]
+    caption: str
+    frame: pd.DataFrame
+    corner: str = "Configuration"
+    foot: int = 0
+    descending: bool = False
+    show_caption: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class _MethodFacts:
-    """What the page tells of how a method was set up."""
-
-    label: str
-    name: str
-    role: str
-    parameters: str
-    tuning: str
-    chosen: str
-
-
-def render_report(results: Results, *, with_published: bool = False, rank_published: bool = False) -> str:
-    """The whole report as HTML.
+def write_report(results: Results, path: str | Path, *, published: pd.DataFrame | None = None) -> None:
+    """Write the report of a suite as one HTML file.
 
     Parameters
     ----------
     results : Results
-        As :func:`skpml.experiments._tables.collect` gives them. The same records give the same page, to the byte.
-    with_published : bool, default=False
-        Show what the paper prints in columns of their own, marked as not measured here.
-    rank_published : bool, default=False
-        Let those columns take part in ranks and tests; shows them too.
+        As :func:`collect` returns them. The same records give the same file.
+    path : path-like
+        An existing file is replaced.
+    published : DataFrame, optional
+        Published results to show beside measured ones, as :func:`read_published` returns them.
 
     Raises
     ------
     ImportError
         If jinja2, matplotlib or scikit-posthocs is missing.
     """
+    page = render_report(results, published=published)
+    with replacing(Path(path), overwrite=True) as (temporary,):
+        temporary.write_text(page, encoding="utf-8")
+
+
+def render_report(results: Results, *, published: pd.DataFrame | None = None) -> str:
+    """Return the HTML of :func:`write_report`."""
     require_packages("the report", "bench", "jinja2", "markupsafe", "matplotlib", "scikit_posthocs")
     from markupsafe import Markup, escape
 
     environment = page_environment("skpml.experiments")
-    # A long name without blanks, such as that of a class, may be broken at its marks.
+    # A long name without spaces, such as that of a class, may be broken after punctuation.
     environment.filters["breakable"] = lambda text: Markup(
         re.sub(r"(?<=[.:_/])(?=\w)", "<wbr>", escape(text))
     )
     environment.globals["long"] = _LONG_NAME
-    suite, has_cells = results.suite, bool(results.cells)
-    with_published = with_published or rank_published
-    rankings = [rank_methods(results, metric, rank_published=rank_published) for metric in suite.metrics]
-    tables = [metric_table(results, metric, with_published=with_published) for metric in suite.metrics]
-    gap = noise_gap(results) if suite.kind != "decomposition" else None
-    convergence = figures.convergence_curves(results) if suite.kind == "convergence" else []
-    decomposition = figures.decomposition_curves(results) if suite.kind == "decomposition" else []
-    found = costs(results)
-    ranked = any(ranking.average_ranks for ranking in rankings)
-    no_ranks = "" if ranked else why_no_ranks(results, rankings[0])
+    suite = results.suite
+    rankings = {metric: rank_methods(results, metric) for metric in suite.metrics}
+    tables = {metric: results.table(metric, published=published) for metric in suite.metrics}
+    is_ranked = any(ranking.average_ranks for ranking in rankings.values())
+    no_ranks = "" if is_ranked else _explain_no_ranks(results, rankings[suite.metrics[0]])
     notes = {
-        table.metric: [
-            *table_notes(table, None if ranked or no_ranks else ranking),
-            *comparison_notes(ranking),
+        metric: [
+            *table_notes(results, tables[metric], metric),
+            *([] if is_ranked or no_ranks else ranking_notes(ranking)),
+            *_comparison_notes(ranking),
         ]
-        for table, ranking in zip(tables, rankings, strict=True)
+        for metric, ranking in rankings.items()
     }
+    ranks, n_tests = format_ranks(list(rankings.values()))
+    gap = noise_gap(results) if suite.kind != "decomposition" else None
+    costs = measure_costs(results) if results.cells else pd.DataFrame()
     page = environment.get_template("report.html.j2").render(
         generator=Markup(_GENERATOR),
         **inline_files("skpml.experiments", style="report.css", scripts=("report.js",)),
-        svg=Markup,
+        markup=Markup,
         suite=suite,
         results=results,
         provenance=gather_provenance(results),
-        ranks=ranks_page_table(rankings) if ranked else None,
+        place_of=place_of,
+        column_notes={
+            label: _describe_column(results, label)
+            for table in tables.values()
+            for label in table.columns.unique(0)
+        },
+        ranks=_PageTable("Average ranks, 1 is best", ranks, "Method", n_tests, False, False)
+        if is_ranked
+        else None,
         no_ranks=no_ranks,
-        rank_notes=joint_notes(rankings),
-        notes_of_tables=said_once(notes) if has_cells else [],
-        parts=[_part(results, *pair) for pair in zip(rankings, tables, strict=True)]
-        if has_cells or results.sweeps
-        else [],
+        rank_notes=join_notes({metric: ranking_notes(ranking) for metric, ranking in rankings.items()}),
+        table_notes=join_notes(notes) if results.cells else [],
+        parts=[_make_part(results, rankings[metric], tables[metric]) for metric in suite.metrics],
         gap=gap,
-        gap_table=gap_page_table(gap) if gap and gap.shares else None,
+        gap_table=_make_gap_table(gap) if gap is not None and len(gap.shares) else None,
         smallest_gap=SMALLEST_GAP,
-        costs=cost_page_table(found, suite.control) if found else None,
-        convergence=convergence,
-        decomposition=decomposition,
-        methods=_method_facts(results),
-        with_published=with_published,
-        rank_published=rank_published,
+        costs=_make_cost_table(costs, suite.control) if len(costs) else None,
+        convergence=figures.convergence_curves(results) if suite.kind == "convergence" else [],
+        decomposition=figures.decomposition_curves(results) if suite.kind == "decomposition" else [],
+        methods=[_describe_method(results, entry) for entry in suite.methods],
+        published=published is not None,
     )
-    # What the macros leave above the page.
+    # The macros leave blank lines above the page.
     return page.lstrip()
 
 
 def is_report(path: str | Path) -> bool:
-    """Whether a file is a report that was written here, and may be written again."""
+    """Whether a file is a report of :func:`write_report`, which may be replaced."""
     try:
         with Path(path).open("rb") as file:
             return _GENERATOR.encode() in file.read(1000)
@@ -151,128 +148,242 @@ def is_report(path: str | Path) -> bool:
         return False
 
 
-def _part(results: Results, ranking: Ranking, table: MetricTable) -> _MetricPart:
-    metric, kind = ranking.metric, results.suite.kind
-    return _MetricPart(
-        metric=metric,
-        title=f"{metric_title(metric)} {table.direction}",
-        table=results_page_table(table, ranking),
-        verdict=_verdict(ranking),
-        diagram=figures.critical_difference(ranking),
-        control=control_page_table(ranking),
-        ablation=ablation_page_table(table, results) if kind == "ablation" else None,
-        curves=figures.sensitivity_curves(results, metric) if results.sweeps else [],
-        sweeps=[sweep_page_table(results, label, name, metric) for label, name in results.sweeps],
+def _describe_column(results: Results, label: str) -> str:
+    role = results.role(label)
+    if role != "method":
+        return role
+    tuning = results.suite.method(label).tuning
+    return "fixed" if tuning is None else tuning.selector
+
+
+def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[str, Any]:
+    """Make the section of a metric: table, verdict, diagram, comparison with the control, and sweeps."""
+    metric, title = ranking.metric, metric_title(ranking.metric)
+    better, arrow = greater_is_better(metric), "↑" if greater_is_better(metric) else "↓"
+    cells = format_table(table, mark_best(results, table, metric), _HTML)
+    foot = format_rank_row(ranking, list(cells), _HTML)
+    main = _PageTable(
+        f"{title} {arrow}", pd.concat([cells, foot]), foot=int(foot is not None), descending=better
     )
+    return {
+        "metric": metric,
+        "title": f"{title} {arrow}",
+        "verdict": _describe_tests(ranking),
+        "ablation": _make_ablation_table(results, table, metric)
+        if results.suite.kind == "ablation"
+        else None,
+        "table": main._replace(show_caption=False) if results.cells else None,
+        "diagram": figures.critical_difference(ranking),
+        "control": _make_control_table(ranking) if ranking.wilcoxon else None,
+        "curves": figures.sensitivity_curves(results, metric),
+        "sweeps": [
+            _PageTable(
+                f"{title} {arrow} of {label} against {parameter}",
+                format_table(results.sweep_table(label, parameter, metric), None, _HTML),
+                parameter,
+                descending=better,
+            )
+            for label, parameter in results.sweeps
+        ],
+    }
 
 
-def _verdict(ranking: Ranking) -> str:
-    """What the tests say of a metric, in a few sentences."""
-    test, found = ranking.friedman, ranking.nemenyi
+def _make_control_table(ranking: Ranking) -> _PageTable:
+    rows = {
+        test.method: {
+            "Wins": counts.wins,
+            "Ties": counts.ties,
+            "Losses": counts.losses,
+            "p": _escape(format_p_value(test.p_value)),
+            "p (Holm)": _emphasize(format_p_value(test.holm_p_value), test.holm_p_value < 0.05),
+            "Effect size": format_number(test.effect_size, 2),
+        }
+        for test, counts in zip(ranking.wilcoxon, ranking.win_tie_loss, strict=True)
+    }
+    caption = f"{ranking.control} against each other method, {metric_title(ranking.metric)}, N = {ranking.n}"
+    return _PageTable(caption, pd.DataFrame.from_dict(rows, orient="index"), "Against")
+
+
+def _make_gap_table(gap: NoiseGap) -> _PageTable:
+    shares = gap.shares
+    summary = pd.DataFrame({"Mean": shares.mean(), "Median": shares.median()}).T
+    cells = pd.concat([shares, summary]).map(
+        lambda share: "–" if math.isnan(share) else f"{format_number(100 * share, 0)} %"
+    )
+    counts = pd.DataFrame({"Configurations": shares.notna().sum().map(str)}).T
+    caption = f"Share of the distance from {gap.floor} to {gap.ceiling}, average precision"
+    return _PageTable(caption, pd.concat([cells, counts]), foot=3, descending=True)
+
+
+def _make_cost_table(costs: pd.DataFrame, control: str | None) -> _PageTable:
+    def significant(value: float) -> str:
+        return "–" if math.isnan(value) else f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+    ratio = f"to {control}" if control else "no control"
+    frame = pd.DataFrame(
+        {
+            "Fit (seconds)": costs["fit_seconds"].map(significant),
+            f"Fit, ratio {ratio}": costs["fit_ratio"].map(lambda value: format_number(value, 2)),
+            "Predict (seconds)": costs["predict_seconds"].map(significant),
+            "Peak memory (MB)": costs["memory_mb"].map(significant),
+            f"Memory, ratio {ratio}": costs["memory_ratio"].map(lambda value: format_number(value, 2)),
+            "Configurations": costs["n"].map(str),
+        }
+    )
+    return _PageTable("Time and memory of a run", frame, "Method", show_caption=False)
+
+
+def _make_ablation_table(results: Results, table: pd.DataFrame, metric: str) -> _PageTable | None:
+    """Every variant and its difference from the control, where both are complete."""
+    control, labels = results.suite.control, results.labels()
+    if control not in labels or len(labels) < 2:
+        return None
+    means = select(table, "mean")[labels]
+    complete = means.where(select(table, "state")[labels] == "done")
+    differences = complete.sub(complete[control], axis=0)
+    cells = means.map(lambda value: format_number(value, DIGITS)) + differences.map(_format_difference)
+    cells[control] = means[control].map(lambda value: format_number(value, DIGITS))
+    frame = cells.T
+    frame["Mean difference"] = differences.mean().map(_format_difference).str.strip(" ()")
+    arrow = "↑" if greater_is_better(metric) else "↓"
+    caption = f"{metric_title(metric)} {arrow} of each variant, and its difference from {control}"
+    return _PageTable(caption, frame, "Variant", descending=greater_is_better(metric))
+
+
+def _format_difference(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    text = format_number(value, DIGITS)
+    return f" (+{text})" if float(f"{value:.{DIGITS}f}") > 0 else f" ({text})"
+
+
+def _escape(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+def _emphasize(text: str, significant: bool) -> str:
+    return f'<b class="best">{_escape(text)}</b>' if significant else _escape(text)
+
+
+def _comparison_notes(ranking: Ranking) -> list[str]:
+    """What a reader must know about the diagram and the comparisons with the control."""
+    notes = []
+    if ranking.nemenyi is not None:
+        band = f" The shaded band is one critical difference wide on both sides of {ranking.control}."
+        notes.append(
+            "In the diagrams better methods are on the left. A bar joins methods that Nemenyi's test does not separate "
+            f"at the level 0.05.{band if ranking.control in ranking.average_ranks else ''}"
+        )
+    if count := len(ranking.wilcoxon):
+        notes += [
+            "Against the control: Wilcoxon's signed-rank test over configurations, two-sided; Holm's correction for "
+            f"{count} comparison{'s' if count > 1 else ''}; bold below 0.05.",
+            f"Effect size: rank-biserial correlation, 1 if {ranking.control} is better everywhere, −1 if it is worse.",
+        ]
+    return notes
+
+
+def _explain_no_ranks(results: Results, ranking: Ranking) -> str:
+    """Explain why a comparison has no ranks; empty where none are expected."""
+    if results.suite.kind not in ("comparison", "ablation") or not results.cells:
+        return ""
+    methods = results.labels("method")
+    if len(methods) < 2:
+        only = f"{methods[0]} is the only method" if methods else "there is no method"
+        reason = f"{only} to rank, and at least two are needed; floor and ceiling are not ranked"
+    elif ranking.values.shape[1] < 2:
+        reason = "fewer than two methods are complete on any configuration"
+    else:
+        reason = "there is no configuration on which all ranked methods are complete"
+    return f"There are no ranks: {reason}."
+
+
+def _describe_tests(ranking: Ranking) -> str:
+    """Describe the result of the tests in a few sentences."""
+    test, found, control = ranking.friedman, ranking.nemenyi, ranking.control
     if test is None or found is None:
         if ranking.n == 1 and ranking.average_ranks:
-            return "With 1 configuration there is no test: two at least are needed."
+            return "With 1 configuration there is no test: at least two are needed."
         if len(ranking.average_ranks) == 2 and not ranking.wilcoxon:
-            return "There is no test: two methods are compared where one of them is the control of the suite."
-        return _verdict_on_two(ranking) if len(ranking.wilcoxon) == 1 else ""
+            return "There is no test: two methods are compared if one of them is the control of the suite."
+        if len(ranking.wilcoxon) != 1:
+            return ""
+        counts, p_value = ranking.win_tie_loss[0], _format_p(ranking.wilcoxon[0].p_value)
+        return (
+            f"On {ranking.n} configurations {control} is better than {counts.method} {counts.wins} times, equal "
+            f"{counts.ties} times, worse {counts.losses} times (Wilcoxon, {p_value})."
+        )
     f_statistic = (
-        f"F = {number(test.f_statistic, 2)} against a critical value of {number(test.critical_value, 2)}"
+        f"F = {format_number(test.f_statistic, 2)}, critical value {format_number(test.critical_value, 2)}"
     )
     if math.isinf(test.f_statistic):
-        f_statistic = "all configurations rank them alike"
+        f_statistic = "all configurations have the same order"
     elif test.exact:
-        f_statistic = f"χ² = {number(test.chi2, 2)}, p counted exactly"
+        f_statistic = f"χ² = {format_number(test.chi2, 2)}, exact p"
+    facts = f"{f_statistic}, {_format_p(test.p_value)}, N = {test.n_datasets}"
     if not test.significant:
-        return (
-            f"Friedman's test finds no difference among the {test.n_methods} methods ({f_statistic}, "
-            f"{_p(test.p_value)}, N = {test.n_datasets}): what the ranks and the diagram show may be chance."
-        )
-    text = f"The methods differ (Friedman, {f_statistic}, {_p(test.p_value)}, N = {test.n_datasets})."
-    control, ranks = ranking.control, found.average_ranks
+        return f"Friedman's test finds no difference among the {test.n_methods} methods ({facts})."
+    text = f"The methods differ (Friedman, {facts})."
+    ranks = found.average_ranks
     if control not in ranks:
         return text
-    others = {name: found.p_values[control, name] for name in ranks if name != control}
-    told = [name for name, p in others.items() if p < found.alpha]
-    sides = {
-        "better": [name for name in told if ranks[name] > ranks[control]],
-        "worse": [name for name in told if ranks[name] < ranks[control]],
-    }
+    others = {name: found.p_values[control, name] < found.alpha for name in ranks if name != control}
     level = f"by Nemenyi's test at the level {found.alpha:g}"
-    if not told:
-        return f"{text} No other method can be told from {control} {level}."
-    parts = [f"{control} is ranked {side} than {_listed(names)}" for side, names in sides.items() if names]
-    rest = [name for name in others if name not in told]
-    tail = f" It cannot be told from {_listed(rest)}." if rest else ""
-    return f"{text} {level[:1].upper()}{level[1:]}, {' and '.join(parts)}.{tail}"
+    if not any(others.values()):
+        return f"{text} {control} does not differ from any other method {level}."
+    sides = {
+        "better": [name for name, differs in others.items() if differs and ranks[name] > ranks[control]],
+        "worse": [name for name, differs in others.items() if differs and ranks[name] < ranks[control]],
+    }
+    parts = [f"is ranked {side} than {_join(names)}" for side, names in sides.items() if names]
+    equal = [name for name, differs in others.items() if not differs]
+    tail = f" It does not differ significantly from {_join(equal)}." if equal else ""
+    return f"{text} {control} {' and '.join(parts)} {level}.{tail}"
 
 
-def _verdict_on_two(ranking: Ranking) -> str:
-    counts, test = ranking.win_tie_loss[0], ranking.wilcoxon[0]
-    return (
-        f"On {ranking.n} configurations {ranking.control} is better than {counts.method} {counts.wins} times, as good "
-        f"{counts.ties} times, worse {counts.losses} times (Wilcoxon, {_p(test.p_value)})."
-    )
-
-
-def _p(value: float) -> str:
-    text = p_value(value)
+def _format_p(value: float) -> str:
+    text = format_p_value(value)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def _listed(names: list[str]) -> str:
+def _join(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _method_facts(results: Results) -> list[_MethodFacts]:
-    facts = []
-    for entry in results.suite.methods:
-        records = [
-            record
-            for label, _, cell in results.all_cells()
-            if label == entry.label
-            for record in cell.records
-        ]
-        chosen = [
-            f"{name}: "
-            + ", ".join(f"{value} ({count}×)" for value, count in counts[:4])
-            + (", …" if counts[4:] else "")
-            for name, counts in chosen_values(records).items()
-        ]
-        by_data = [f"{name}: {_assigned(values)}" for name, values in entry.by_data.items()]
-        sweep = [f"{name} over {', '.join(map(str, values))}" for name, values in entry.sweep.items()]
-        facts.append(
-            _MethodFacts(
-                label=entry.label,
-                name=entry.name,
-                role=entry.role + (", trained on true labels" if entry.role == "ceiling" else ""),
-                parameters="; ".join(
-                    filter(
-                        None,
-                        (
-                            _assigned(entry.parameters) or ("defaults" if not by_data else ""),
-                            *by_data,
-                            *sweep,
-                        ),
-                    )
-                ),
-                tuning=_tuning_words(results, entry.label),
-                chosen="; ".join(chosen),
-            )
+def _describe_method(results: Results, entry: MethodEntry) -> dict[str, str]:
+    """Describe how a method was set up, and which parameters were chosen."""
+    counts: dict[str, Counter[str]] = {}
+    for label, _, cell in results.all_cells():
+        for record in cell.records if label == entry.label else ():
+            for name, value in (record.get("chosen") or {}).items():
+                counts.setdefault(name, Counter())[str(value)] += 1
+    chosen = []
+    for name, counter in counts.items():
+        common = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+        text = ", ".join(f"{value} ({count}×)" for value, count in common[:4])
+        chosen.append(f"{name}: {text}{', …' if common[4:] else ''}")
+    by_data = [f"{name}: {_format_parameters(values)}" for name, values in entry.by_data.items()]
+    sweep = [f"{name} over {', '.join(map(str, values))}" for name, values in entry.sweep.items()]
+    fixed = _format_parameters(entry.parameters) or ("" if by_data else "defaults")
+    tuning = "fixed: not tuned"
+    if entry.tuning is not None:
+        used = (
+            "no true label was"
+            if entry.tuning.selector == "label-free"
+            else "true labels of inner folds were"
         )
-    return facts
+        grid = "; ".join(f"{name} in {', '.join(map(str, each))}" for name, each in entry.tuning.grid.items())
+        tuning = f"{entry.tuning.selector}: {used} used. {entry.tuning.search} search, "
+        tuning += f"{entry.tuning.inner_folds} inner folds of the training fold: {grid}"
+    return {
+        "label": entry.label,
+        "name": entry.name,
+        "role": entry.role + (", trained on true labels" if entry.role == "ceiling" else ""),
+        "parameters": "; ".join(filter(None, (fixed, *by_data, *sweep))),
+        "tuning": tuning,
+        "chosen": "; ".join(chosen),
+    }
 
 
-def _tuning_words(results: Results, label: str) -> str:
-    tuning: Any = results.method(label).tuning
-    if tuning is None:
-        return "fixed: not tuned"
-    how = {
-        "label-free": "label-free: no true label was used",
-        "oracle": "oracle: the true labels of inner folds were used",
-    }[tuning_of(results, label)]
-    grid = "; ".join(f"{name} in {', '.join(map(str, values))}" for name, values in tuning.grid.items())
-    return f"{how}. {tuning.search} search, {tuning.inner_folds} inner folds of the training fold: {grid}"
-
-
-def _assigned(parameters: Any) -> str:
+def _format_parameters(parameters: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in parameters.items())

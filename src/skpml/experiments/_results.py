@@ -1,21 +1,25 @@
-"""Records of runs, sorted into the cells of a suite: which method, on which configuration, did what."""
+"""Records of runs as tables: one wide data frame per metric, and the facts behind it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from skpml.experiments._protocol import MethodEntry, Suite
 from skpml.experiments._runs import Plan
+from skpml.experiments._suite import Suite
 from skpml.metrics import METRICS
 
 Record = Mapping[str, Any]
-State = Literal["done", "incomplete", "failed", "missing"]
+
+PUBLISHED = "published, not measured here"
+STATISTICS = ("mean", "std", "runs", "expected", "state")
 
 _DENOISING = {
     "precision": "Precision of removal",
@@ -23,29 +27,20 @@ _DENOISING = {
     "f1": "F1 of removal",
     "auc": "Denoising AUC",
 }
+_LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """All runs of one method on one configuration.
-
-    Attributes
-    ----------
-    records : tuple of dict
-        The finished runs, by seed and fold.
-    failures : tuple of dict
-        The failed ones.
-    expected : int
-        How many the suite asks for.
-    """
+    """All runs of one method on one configuration: finished, failed, and how many there should be."""
 
     records: tuple[Record, ...]
     failures: tuple[Record, ...]
     expected: int
 
     @property
-    def state(self) -> State:
-        """``done`` only if no run is missing: a mean over fewer folds is no result to rank."""
+    def state(self) -> str:
+        """``done`` only if no run is missing: a mean over fewer folds is not ranked."""
         if len(self.records) >= self.expected:
             return "done"
         if self.records:
@@ -53,211 +48,370 @@ class Cell:
         return "failed" if self.failures else "missing"
 
     def values(self, metric: str) -> NDArray[np.float64]:
-        """The metric in each finished run; NaN where it has no value."""
-        return np.array([_number(record["metrics"].get(metric)) for record in self.records])
+        """Return the metric in each finished run; NaN if it is undefined."""
+        return np.array([_to_float(record["metrics"].get(metric)) for record in self.records])
 
-    def measured(self, field: str) -> NDArray[np.float64]:
-        """A measurement of the run itself, such as ``fit_seconds``; NaN where there is none."""
-        return np.array([_number(record.get(field)) for record in self.records])
+    def measurements(self, field: str) -> NDArray[np.float64]:
+        """Return a measurement of each finished run, such as ``fit_seconds``."""
+        return np.array([_to_float(record.get(field)) for record in self.records])
+
+    def summarize(self, metric: str, absent: bool = False) -> tuple[float, float, int, int, str]:
+        """Return mean, sample standard deviation, number of runs, expected number, and state."""
+        values, state = self.values(metric), self.state
+        if len(values) and not np.isfinite(values).all():
+            state, values = "undefined", values[:0]
+        mean = float(values.mean()) if len(values) else float("nan")
+        std = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+        state = "absent" if absent and state == "missing" else state
+        return mean, std, len(self.records), self.expected, state
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """The records of a suite in its own order, whatever order they came in.
+    """The records of a suite, in the order of the suite.
 
     Attributes
     ----------
     suite : Suite
     cells : dict of (label, configuration) to Cell
         For every method without a sweep.
-    sweeps : dict of (label, parameter) to list of (value, dict of configuration to Cell)
-        For every method with one.
+    sweeps : dict of (label, parameter) to dict of (value, configuration) to Cell
+        For every method with a sweep; values are formatted as text.
     absent : dict of configuration to str
-        Configurations whose data are not here, and why.
+        Configurations without data and records, and why.
     n_records, n_other : int
-        Records given, and those of them that belong to other suites.
+        Number of records, and of those that do not belong to the suite.
     """
 
     suite: Suite
     cells: dict[tuple[str, str], Cell]
-    sweeps: dict[tuple[str, str], list[tuple[Any, dict[str, Cell]]]]
+    sweeps: dict[tuple[str, str], dict[tuple[str, str], Cell]]
     absent: dict[str, str]
     n_records: int
     n_other: int
 
-    def method(self, label: str) -> MethodEntry:
-        """The entry of the suite with this label."""
-        for entry in self.suite.methods:
-            if entry.label == label:
-                return entry
-        known = ", ".join(entry.label for entry in self.suite.methods)
-        raise ValueError(f"the suite {self.suite.name!r} has no method {label!r}; it has {known}.")
-
     def labels(self, *roles: str) -> list[str]:
-        """Labels of the methods without a sweep that have one of these roles, or any."""
-        with_cells = {label for label, _ in self.cells}
-        return [
-            entry.label
-            for entry in self.suite.methods
-            if entry.label in with_cells and (not roles or entry.role in roles)
-        ]
+        """List the methods without a sweep.
 
-    def all_cells(self) -> list[tuple[str, str, Cell]]:
-        """Label, configuration and cell of everything, sweeps too; in the order of the suite."""
-        found = [(label, configuration, cell) for (label, configuration), cell in self.cells.items()]
-        for (label, parameter), points in self.sweeps.items():
-            for value, cells in points:
-                for configuration, cell in cells.items():
-                    found.append((f"{label}, {parameter} = {value}", configuration, cell))
-        return found
+        Parameters
+        ----------
+        *roles : str
+            Only methods with one of these roles; by default all.
+
+        Returns
+        -------
+        list of str
+        """
+        with_cells = {label for label, _ in self.cells}
+        entries = [entry for entry in self.suite.methods if entry.label in with_cells]
+        return [entry.label for entry in entries if not roles or entry.role in roles]
+
+    def role(self, label: str) -> str:
+        """Return the role of a column of :meth:`table`.
+
+        Parameters
+        ----------
+        label : str
+
+        Returns
+        -------
+        {"method", "floor", "ceiling", "published"}
+        """
+        return "published" if label.endswith(f" ({PUBLISHED})") else self.suite.method(label).role
+
+    def table(self, metric: str, *, published: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Summarize a metric in a wide table.
+
+        Parameters
+        ----------
+        metric : str
+        published : DataFrame, optional
+            Published results to add, as :func:`read_published` returns them.
+
+        Returns
+        -------
+        DataFrame
+            One row per configuration. Columns have two levels: the label of a method, and ``mean``, ``std`` (sample
+            standard deviation), ``runs``, ``expected`` and ``state`` (``done``, ``incomplete``, ``failed``,
+            ``missing``, ``absent``, ``undefined``, ``published`` or ``not published``).
+        """
+        greater_is_better(metric)
+        names = self.suite.configurations
+        table = _summarize(self.cells, names, self.labels(), metric, set(self.absent), transpose=True)
+        if published is None:
+            return table
+        rows = published[(published["metric"] == metric) & published["configuration"].isin(names)]
+        added: dict[Any, Any] = {}
+        for method in dict.fromkeys(rows["method"]):
+            found = rows[rows["method"] == method].set_index("configuration").reindex(names)
+            states = np.where(found["mean"].notna(), "published", "not published")
+            values = (found["mean"], found["std"], 0, 0, states)
+            added |= {
+                (f"{method} ({PUBLISHED})", name): value
+                for name, value in zip(STATISTICS, values, strict=True)
+            }
+        return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1) if added else table
+
+    def sweep_table(self, label: str, parameter: str, metric: str) -> pd.DataFrame:
+        """Summarize a metric over the values of a parameter.
+
+        Parameters
+        ----------
+        label, parameter, metric : str
+
+        Returns
+        -------
+        DataFrame
+            One row per value; columns as in :meth:`table`, with configurations instead of methods.
+        """
+        cells = self.sweeps[label, parameter]
+        values = list(dict.fromkeys(value for value, _ in cells))
+        table = _summarize(cells, values, self.suite.configurations, metric, set(self.absent))
+        return table.rename_axis(index=parameter)
+
+    def all_cells(self) -> Iterator[tuple[str, str, Cell]]:
+        """Iterate over all cells, sweeps included.
+
+        Yields
+        ------
+        tuple of label, configuration and Cell
+        """
+        for (label, configuration), cell in self.cells.items():
+            yield label, configuration, cell
+        for (label, parameter), cells in self.sweeps.items():
+            for (value, configuration), cell in cells.items():
+                yield f"{label}, {parameter} = {value}", configuration, cell
 
     def records(self) -> list[Record]:
-        """All records of the suite, finished and failed."""
-        return [record for _, _, cell in self.all_cells() for record in (*cell.records, *cell.failures)]
+        """List all records of the suite, finished and failed, each run once.
+
+        Returns
+        -------
+        list of dict
+        """
+        found = (record for _, _, cell in self.all_cells() for record in (*cell.records, *cell.failures))
+        return list({record["key"]: record for record in found}.values())
+
+
+def _summarize(
+    cells: Mapping[tuple[str, str], Cell],
+    rows: list[str],
+    columns: list[str],
+    metric: str,
+    absent: set[str],
+    transpose: bool = False,
+) -> pd.DataFrame:
+    """Summarize cells, which are keyed by (row, column), or by (column, row) if `transpose`."""
+    content: dict[tuple[str, str], list[Any]] = {}
+    for column in columns:
+        keys = [(column, row) if transpose else (row, column) for row in rows]
+        found = [cells[key].summarize(metric, key[1] in absent) for key in keys]
+        for place, name in enumerate(STATISTICS):
+            content[column, name] = [summary[place] for summary in found]
+    columns_index = pd.MultiIndex.from_product([columns, STATISTICS], names=["method", "statistic"])
+    return pd.DataFrame(content, index=pd.Index(rows, name="configuration"), columns=columns_index)
+
+
+def select(table: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Return one statistic of a wide table: rows × methods."""
+    return table.xs(statistic, axis=1, level=1) if table.shape[1] else pd.DataFrame(index=table.index)
 
 
 def metric_title(metric: str) -> str:
-    """How a metric is called in a heading."""
+    """Return the title of a metric."""
     return METRICS[metric].title if metric in METRICS else _DENOISING.get(metric, metric)
 
 
 def greater_is_better(metric: str) -> bool:
-    """Whether more of a metric is better; true of all scores of denoising."""
+    """Whether larger values of a metric are better."""
     if metric not in METRICS and metric not in _DENOISING:
-        raise ValueError(f"unknown metric {metric!r}; there are {', '.join((*METRICS, *_DENOISING))}.")
+        raise ValueError(f"unknown metric {metric!r}; choose from {', '.join((*METRICS, *_DENOISING))}")
     return METRICS[metric].greater_is_better if metric in METRICS else True
 
 
-def collect(
-    suite: Suite,
-    records: Iterable[Record],
-    *,
-    absent: Mapping[str, str] | None = None,
-    data: Mapping[str, Any] | None = None,
-    code: Mapping[str, Any] | None = None,
-) -> Results:
-    """Sort records into the cells of a suite.
+def read_published(path: str | Path) -> pd.DataFrame:
+    """Read published results to show beside measured ones.
 
     Parameters
     ----------
-    suite : Suite
+    path : path-like
+        A CSV file with the columns metric, configuration, method, mean and std.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ValueError
+        If a column is missing.
+    """
+    table = pd.read_csv(path)
+    for column in ("metric", "configuration", "method", "mean", "std"):
+        if column not in table:
+            raise ValueError(
+                f"{path} has no column {column!r}; published results need metric, configuration, "
+                "method, mean and std"
+            )
+    return table
+
+
+def collect(plan: Plan, records: Iterable[Record]) -> Results:
+    """Assign records to the methods and configurations of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
     records : iterable of dict
-        In any order; those of other suites are counted and left out.
-    absent : mapping of configuration to reason, optional
-        Configurations whose data are not at hand; those that have records all the same are not called absent.
-    data : mapping of configuration to facts of its data file, optional
-        As in :class:`~skpml.experiments.Run`: records of an earlier content of the same file are left out.
-    code : mapping of method to facts of its module, optional
-        The same for methods of one's own.
+        In any order. Records of other suites, and of earlier contents of data files and modules, are only counted.
 
     Returns
     -------
     Results
-        The same for the same records, in whatever order they come.
     """
-    shelf: dict[str, dict[tuple[int, int], list[Record]]] = {}
-    held = sorted(records, key=_preference)
-    for record in held:
-        run = record["run"]
-        place = (run["seed"], run.get("fold") or 0)
-        shelf.setdefault(_identity(run, suite.kind), {}).setdefault(place, []).append(record)
-    folds = [0] if suite.kind == "decomposition" else suite.only_folds or range(suite.folds)
-    places = [(seed, fold) for seed in sorted(suite.seeds) for fold in sorted(folds)]
+    suite = plan.suite
+    by_key = {record["key"]: record for record in records}
+    found: dict[tuple[str, str, str, str], list[Record]] = {}
     used: set[str] = set()
+    for entry in plan.entries:
+        if record := by_key.get(entry.run.key):
+            parameter, value = entry.swept or ("", "")
+            place = (entry.label, parameter, str(value), entry.run.configuration)
+            found.setdefault(place, []).append(record)
+            used.add(record["key"])
+    folds = 1 if suite.kind == "decomposition" else len(suite.only_folds or range(suite.folds))
 
-    def cell(entry: MethodEntry, configuration: str, changed: Mapping[str, Any]) -> Cell:
-        wanted = {
-            "method": entry.name,
-            "configuration": configuration,
-            "parameters": {**entry.parameters_on(configuration), **changed},
-            "tuning": None if entry.tuning is None else entry.tuning.model_dump(),
-            "trained_on": "truth" if entry.role == "ceiling" else "candidates",
-            "folds": suite.folds,
-        }
-        at_place = shelf.get(_identity(wanted, suite.kind), {})
-        mine = [record for place in places for record in at_place.get(place, [])]
-        mine = _of_one_content(mine, "data", configuration, data or {})
-        mine = _of_one_content(mine, "code", entry.name, code or {})
-        # Runs with and without a history are two, with one result: the first stays.
-        mine = list({(r["run"]["seed"], r["run"].get("fold")): r for r in reversed(mine)}.values())[::-1]
-        used.update(record["key"] for record in mine)
+    def make_cell(*place: str) -> Cell:
+        own = sorted(found.get(place, []), key=lambda r: (r["run"]["seed"], r["run"]["fold"] or 0))  # type: ignore[arg-type]
         return Cell(
-            records=tuple(record for record in mine if record["status"] == "done"),
-            failures=tuple(record for record in mine if record["status"] != "done"),
-            expected=len(places),
+            records=tuple(record for record in own if record["status"] == "done"),
+            failures=tuple(record for record in own if record["status"] != "done"),
+            expected=len(suite.seeds) * folds,
         )
 
     cells: dict[tuple[str, str], Cell] = {}
-    sweeps: dict[tuple[str, str], list[tuple[Any, dict[str, Cell]]]] = {}
+    sweeps: dict[tuple[str, str], dict[tuple[str, str], Cell]] = {}
     for entry in suite.methods:
         for parameter, values in entry.sweep.items():
-            sweeps[entry.label, parameter] = [
-                (value, {c: cell(entry, c, {parameter: value}) for c in suite.configurations})
+            sweeps[entry.label, parameter] = {
+                (str(value), name): make_cell(entry.label, parameter, str(value), name)
                 for value in values
-            ]
+                for name in suite.configurations
+            }
         if not entry.sweep:
-            cells.update({(entry.label, c): cell(entry, c, {}) for c in suite.configurations})
-    found = {record["run"]["configuration"] for record in held if record["key"] in used}
+            cells |= {
+                (entry.label, name): make_cell(entry.label, "", "", name) for name in suite.configurations
+            }
+    present = {by_key[key]["run"]["configuration"] for key in used}
     return Results(
         suite=suite,
         cells=cells,
         sweeps=sweeps,
-        absent={
-            name: reason
-            for name, reason in (absent or {}).items()
-            if name in suite.configurations and name not in found
-        },
-        n_records=len(held),
-        n_other=len(held) - len(used),
+        absent={name: reason for name, reason in plan.absent.items() if name not in present},
+        n_records=len(by_key),
+        n_other=len(by_key) - len(used),
     )
 
 
-def collect_plan(plan: Plan, records: Iterable[Record]) -> Results:
-    """Sort records into the cells of a plan's suite; those of earlier data files and code are left out."""
-    return collect(plan.suite, records, absent=plan.absent, data=plan.data, code=plan.code)
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Facts about the runs behind a report.
+
+    Attributes
+    ----------
+    n_expected, n_done, n_failed, n_other : int
+        Runs of the suite (without absent data), finished and failed ones, records of other suites.
+    versions, settings : dict of str to list of str
+        All versions of each package, numbers of threads, and platforms.
+    mixed_versions, mixed_data : list of str
+        Packages with several versions; configurations with several data.
+    failures : dict of (label, type, message) to list of dict
+    warnings : list of (label, message, number of runs)
+    not_converged : dict of label to (runs, of how many)
+    started : tuple of str
+        First and last start of a run; empty without runs.
+    """
+
+    n_expected: int
+    n_done: int
+    n_failed: int
+    n_other: int
+    versions: dict[str, list[str]]
+    settings: dict[str, list[str]]
+    mixed_versions: list[str]
+    mixed_data: list[str]
+    failures: dict[tuple[str, str, str], list[Record]]
+    warnings: list[tuple[str, str, int]]
+    not_converged: dict[str, tuple[int, int]]
+    started: tuple[str, ...]
 
 
-def _of_one_content(
-    records: list[Record], field: Literal["data", "code"], name: str, now: Mapping[str, Any]
-) -> list[Record]:
-    """The records of a data file or module as it is now; two contents under one name are never mixed."""
-    contents = {_canonical(record["run"].get(field)) for record in records}
-    if name in now:
-        wanted = _canonical(now[name])
-        return [record for record in records if _canonical(record["run"].get(field)) == wanted]
-    if len(contents) > 1:
-        raise ValueError(
-            f"there are results for {len(contents)} different contents of {name}, and the file is not here "
-            "to tell which one is meant; put it back, or keep the results of different files in different folders."
-        )
-    return records
+def gather_provenance(results: Results) -> Provenance:
+    """Collect the facts about all runs of a suite."""
+    cells, records = list(results.all_cells()), results.records()
+    facts = [record.get("provenance") or {} for record in records]
+    packages: dict[str, set[str]] = {}
+    for fact in facts:
+        for package, version in (fact.get("versions") or {}).items():
+            packages.setdefault(package, set()).add(str(version))
+    versions = {package: sorted(found) for package, found in packages.items()}
+    starts = [str(fact["started"]) for fact in facts if fact.get("started")]
+    warnings: Counter[tuple[str, str]] = Counter()
+    converged: dict[str, list[bool]] = {}
+    for label, _, cell in cells:
+        for record in cell.records:
+            warnings.update((label, text) for text in dict.fromkeys(map(str, record.get("warnings") or ())))
+            if record.get("converged") is not None:
+                converged.setdefault(label, []).append(record["converged"])
+    return Provenance(
+        n_expected=sum(cell.expected for _, name, cell in cells if name not in results.absent),
+        n_done=sum(len(cell.records) for _, _, cell in cells),
+        n_failed=sum(len(cell.failures) for _, _, cell in cells),
+        n_other=results.n_other,
+        versions=versions,
+        settings={
+            name: sorted({str(fact[name]) for fact in facts if fact.get(name) is not None})
+            for name in ("threads", "platform")
+        },
+        mixed_versions=[package for package, found in versions.items() if len(found) > 1],
+        mixed_data=find_mixed_data(records),
+        failures=group_failures((label, record) for label, _, cell in cells for record in cell.failures),
+        warnings=[(label, message, count) for (label, message), count in warnings.items()],
+        not_converged={
+            label: (found.count(False), len(found)) for label, found in converged.items() if False in found
+        },
+        started=(min(starts), max(starts)) if starts else (),
+    )
 
 
-def _identity(run: Mapping[str, Any], kind: str) -> str:
-    """What makes runs belong together: everything but seed and fold."""
-    fields = ("method", "configuration", "parameters", "tuning", "trained_on", "folds")
-    # A decomposition has no folds, no classifier, and nothing to train on.
-    kept = fields[:3] if kind == "decomposition" else fields
-    return _canonical([run.get(field) for field in kept])
+def find_mixed_data(records: Iterable[Record]) -> list[str]:
+    """List configurations whose results come from different data: a file was replaced between runs."""
+    # Each seed draws its own noise, and so has its own data.
+    seen: dict[tuple[str, int], set[str]] = {}
+    for record in records:
+        checksum = (record.get("provenance") or {}).get("data_checksum")
+        if record["status"] == "done" and checksum is not None:
+            seen.setdefault((record["run"]["configuration"], record["run"]["seed"]), set()).add(checksum)
+    return sorted({name for (name, _), checksums in seen.items() if len(checksums) > 1})
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(_as_floats(value), sort_keys=True)
+def group_failures(failures: Iterable[tuple[str, Record]]) -> dict[tuple[str, str, str], list[Record]]:
+    """Group failed runs by label, type of the error and message."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for label, record in failures:
+        error = record.get("error") or {}
+        message = " ".join(str(error.get("message", "")).split())
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[: _LONGEST_MESSAGE - 1]}…"
+        groups.setdefault((label, str(error.get("type", "error")), message), []).append(record)
+    return groups
 
 
-def _as_floats(value: Any) -> Any:
-    """1 and 1.0 are the same parameter, though not the same JSON."""
-    if isinstance(value, Mapping):
-        return {key: _as_floats(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_floats(each) for each in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+def place_of(run: Mapping[str, Any]) -> str:
+    """Describe configuration, seed and fold of a run."""
+    fold = "" if run.get("fold") is None else f", fold {run['fold']}"
+    return f"{run['configuration']}, seed {run['seed']}{fold}"
 
 
-def _preference(record: Record) -> tuple[bool, bool, str]:
-    """Finished runs first, then those that tell of their iterations."""
-    return record["status"] != "done", record.get("history") is None, record["key"]
-
-
-def _number(value: Any) -> float:
+def _to_float(value: Any) -> float:
     return float("nan") if value is None else float(value)

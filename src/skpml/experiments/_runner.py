@@ -1,44 +1,119 @@
-"""Doing the runs of a plan: in this process, in several, or on a Dask cluster."""
+"""Execution of a plan: in this process, in several, or on a Dask cluster."""
 
 from __future__ import annotations
 
+import json
+import math
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from skpml.experiments._door import check_data, check_methods, check_names
+from skpml._sharing import shared_work
+from skpml.experiments._execute import FoldData, execute
+from skpml.experiments._preflight import check_data, check_methods, check_names
 from skpml.experiments._runs import Plan, Run
 from skpml.experiments._store import Store
-from skpml.experiments._timing import Estimate, Timing, seconds_of
-from skpml.experiments._worker import Done, Task, do_task, needs_doing
+from skpml.experiments._suite import dataset_of
 
 _LOOK_EVERY = 0.5
 _WAIT_FOR_OTHERS = 0.5
 _SECONDS_TO_CONNECT = 10
-# The share of a processor that a job gets is measured from this many runs and seconds on.
+# The pace is measured, and no longer assumed, from this many runs and seconds on.
 _RUNS_TO_MEASURE, _SECONDS_TO_MEASURE = 4, 5.0
-# Only there to divide by: quick runs on a machine that stands still are slower than any sensible bound.
-_SLOWEST = 1e-9
+
+# Time, memory and warnings belong to the process: a worker with several threads does one run at a time.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class WorkerDied(RuntimeError):
-    """A worker process ended in the middle of a run, most often for want of memory."""
+    """Raised when a worker process ended during a run, usually because it ran out of memory."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Expected time of some runs, one after the other.
+
+    Attributes
+    ----------
+    seconds : float
+        Sum over the runs that can be estimated.
+    unknown : int
+        Number of runs of methods that have not been measured on the same data set.
+    """
+
+    seconds: float
+    unknown: int
+
+    def __str__(self) -> str:
+        if self.unknown and not self.seconds:
+            return "unknown"
+        return f"{'at least' if self.unknown else 'about'} {format_duration(self.seconds)}"
+
+
+class Timing:
+    """Mean time of finished runs, by method and configuration."""
+
+    def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add a record; failed runs are ignored."""
+        if record["status"] == "done":
+            run = record["run"]
+            method = _timed_method(run["method"], run["tuning"], run["trained_on"])
+            for place in {run["configuration"], dataset_of(run["configuration"])}:
+                self._seconds[method, place].append(seconds_of(record))
+
+    def estimate(self, runs: Iterable[Run]) -> Estimate:
+        """Use the mean on the same configuration, else on the same data set with other noise."""
+        seconds, unknown = 0.0, 0
+        for run in runs:
+            method = _timed_method(run.method, run.tuning, run.trained_on)
+            places = (run.configuration, dataset_of(run.configuration))
+            known = next((found for place in places if (found := self._seconds.get((method, place)))), None)
+            if known is None:
+                unknown += 1
+            else:
+                seconds += sum(known) / len(known)
+        return Estimate(seconds, unknown)
+
+
+def _timed_method(name: str, tuning: Any, trained_on: str) -> str:
+    """What determines the time of a run besides its data: the size of a grid does, values hardly do."""
+    return json.dumps([name, tuning, trained_on], sort_keys=True)
+
+
+def seconds_of(record: Mapping[str, Any]) -> float:
+    """Return the time of a run: tuning, fit and prediction."""
+    return float(sum(record.get(f"{part}_seconds") or 0.0 for part in ("tune", "fit", "predict")))
+
+
+def format_duration(seconds: float) -> str:
+    """Format a time as seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a plan is.
+    """Progress of a plan.
 
     Attributes
     ----------
     total, done, failed : int
-        Runs of the plan, and those among them with a result (done or failed), by whatever process.
+        Number of runs, and of those with a result (done or failed), from any process.
     remaining : Estimate
         Time to the end at the present pace.
     """
@@ -51,22 +126,22 @@ class Progress:
 
 @dataclass
 class Outcome:
-    """What came of a plan.
+    """Result of :func:`run_plan`.
 
     Attributes
     ----------
     executed : list of Run
-        Done by this call, whether they failed or not.
+        Runs done by this call, failed ones included.
     skipped : int
-        Runs that had a result already.
+        Runs that had a result before.
     elsewhere : int
         Runs that other processes did meanwhile.
     left : int
-        Runs that a limit left out.
+        Runs omitted because of a limit.
     failed : list of dict
         Records of all failed runs of the plan, earlier failures included.
     set_aside : list of str
-        Where damaged files went; their runs were done again.
+        New paths of damaged files, whose runs were repeated.
     seconds : float
     """
 
@@ -77,6 +152,34 @@ class Outcome:
     failed: list[dict[str, Any]] = field(default_factory=list)
     set_aside: list[str] = field(default_factory=list)
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs of one configuration, seed and fold, for a worker.
+
+    ``retry_before``: repeat failed runs that were started before this time; None repeats none. ``yields``: leave the
+    whole group to another process that works on it, so that each process shares work among its own runs.
+    """
+
+    runs: tuple[Run, ...]
+    results: Path
+    data_home: Path | None
+    suite_folder: Path | None
+    retry_before: str | None
+    yields: bool
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What happened to a run: done or failed here, already present, or busy in another process."""
+
+    run: Run
+    outcome: Literal["done", "failed", "present", "busy"]
+    set_aside: str | None = None
+
+
+DoAll = Callable[[list[Task]], Iterator[list[TaskResult]]]
 
 
 def run_plan(
@@ -91,42 +194,43 @@ def run_plan(
 ) -> Outcome:
     """Do the runs of a plan that have no result yet, and write a record of each.
 
-    Before the first one, names, methods and the data files of the runs are checked.
-
-    May be called again at any time, by several processes at once, and after any of them was killed.
+    Names, methods and data files are checked before the first run. The call can be repeated at any time, by several
+    processes at once, and after any of them was killed.
 
     Parameters
     ----------
     plan : Plan
     folder : path-like
-        Where records are kept.
-    jobs : int
-        Worker processes; 1 works in this process. Each computes with one thread.
+        Folder of the records.
+    jobs : int, default=1
+        Number of worker processes with one thread each; 1 works in this process.
     dask : str, optional
-        Address of a Dask scheduler, such as ``"tcp://head:8786"``; its workers are used instead of `jobs`. They must
-        see the same folders of data and results.
-    retry_failed : bool
-        Do failed runs again.
+        Address of a Dask scheduler, such as ``"tcp://head:8786"``, whose workers are used instead of `jobs`. They
+        must have access to the same folders of data and results.
+    retry_failed : bool, default=False
+        Repeat failed runs.
     limit : int, optional
-        Do at most so many runs.
+        Maximum number of runs.
     on_progress : callable, optional
         Called from another thread with a :class:`Progress`, about twice a second.
+
+    Returns
+    -------
+    Outcome
 
     Raises
     ------
     SuiteError
-        If the checks find something wrong. Nothing is written.
+        If a check fails. Nothing is written.
     WorkerDied
-        If a worker process ended in the middle of a run. What was done is kept.
+        If a worker process ended during a run. Finished runs are kept.
     """
     start = time.monotonic()
     check_names(plan)
     check_methods(plan)
     store = Store(Path(folder).expanduser().resolve())
     retry_before = datetime.now(UTC).isoformat(timespec="milliseconds") if retry_failed else None
-    groups = [
-        [run for run in group if needs_doing(store.read(run.key), retry_before)] for group in plan.groups()
-    ]
+    groups = [[run for run in group if _is_due(store.read(run.key), retry_before)] for group in plan.groups()]
     pending = [group for group in groups if group]
     check_data(plan, [run for group in pending for run in group])
     store.prepare()
@@ -134,23 +238,23 @@ def run_plan(
     if limit is not None:
         pending, outcome.left = _cut(pending, limit)
 
-    def task(runs: Sequence[Run], yields: bool) -> Task:
+    def make_task(runs: Sequence[Run], yields: bool) -> Task:
         return Task(tuple(runs), store.folder, plan.data_home, plan.suite.folder, retry_before, yields)
 
     with (
-        _watching(_Watch(plan, store, pending, retry_before, jobs), on_progress),
+        _watch(_Watch(plan, store, pending, retry_before, jobs), on_progress),
         _backend(jobs, dask) as do_all,
     ):
         yields = True
         while pending:
             busy: list[list[Run]] = []
             progressed = False
-            for found in do_all([task(runs, yields) for runs in pending]):
-                _note(found, outcome)
-                progressed |= any(done.outcome in ("done", "failed") for done in found)
-                if rest := [done.run for done in found if done.outcome == "busy"]:
+            for results in do_all([make_task(runs, yields) for runs in pending]):
+                _add_results(results, outcome)
+                progressed |= any(result.outcome in ("done", "failed") for result in results)
+                if rest := [result.run for result in results if result.outcome == "busy"]:
                     busy.append(rest)
-            # What another process was at work on is looked at again, until it is there or the other one is gone.
+            # Runs of other processes are checked again until they are present or the other process is gone.
             pending, yields = busy, False
             if pending and not progressed:
                 time.sleep(_WAIT_FOR_OTHERS)
@@ -159,14 +263,14 @@ def run_plan(
     return outcome
 
 
-def _note(found: list[Done], outcome: Outcome) -> None:
-    for done in found:
-        if done.outcome == "present":
+def _add_results(results: list[TaskResult], outcome: Outcome) -> None:
+    for result in results:
+        if result.outcome == "present":
             outcome.elsewhere += 1
-        elif done.outcome != "busy":
-            outcome.executed.append(done.run)
-        if done.set_aside is not None:
-            outcome.set_aside.append(done.set_aside)
+        elif result.outcome != "busy":
+            outcome.executed.append(result.run)
+        if result.set_aside is not None:
+            outcome.set_aside.append(result.set_aside)
 
 
 def _cut(groups: list[list[Run]], limit: int) -> tuple[list[list[Run]], int]:
@@ -178,22 +282,62 @@ def _cut(groups: list[list[Run]], limit: int) -> tuple[list[list[Run]], int]:
     return kept, sum(map(len, groups)) - sum(map(len, kept))
 
 
-DoAll = Callable[[list[Task]], Iterator[list[Done]]]
+def _is_due(record: dict[str, Any] | None, retry_before: str | None) -> bool:
+    """Whether a run must be done: no readable record, or a failure that is to be repeated."""
+    if record is None:
+        return True
+    if record["status"] != "failed" or retry_before is None:
+        return False
+    # A failure after the start is from this retry, perhaps by another process: once is enough.
+    return str(record["provenance"].get("started", "")) < retry_before
+
+
+def do_task(task: Task) -> list[TaskResult]:
+    """Do the runs of a task that no other process has done or is doing; write each record at once."""
+    store = Store(task.results)
+    if not store.runs.is_dir():
+        raise FileNotFoundError(
+            f"the worker on {socket.gethostname()} cannot access the folder {task.results}: "
+            "results must be in a folder that all workers share"
+        )
+    results: list[TaskResult] = []
+    data = FoldData(task.runs[0], task.data_home, task.suite_folder)
+    with _ONE_AT_A_TIME, shared_work() as work:
+        for run in task.runs:
+            if task.yields and results and results[-1].outcome == "busy":
+                results.append(TaskResult(run, "busy"))
+            elif not _is_due(store.read(run.key), task.retry_before):
+                results.append(TaskResult(run, "present"))
+            else:
+                results.append(_do_run(run, store, data, work, task.retry_before))
+    return results
+
+
+def _do_run(run: Run, store: Store, data: FoldData, work: Any, retry_before: str | None) -> TaskResult:
+    with store.claim(run.key) as claimed:
+        if not claimed:
+            return TaskResult(run, "busy")
+        if not _is_due(store.read(run.key), retry_before):
+            return TaskResult(run, "present")
+        aside = store.set_aside(run.key)
+        record = execute(run, data, work=work)
+        store.write(record)
+        return TaskResult(run, record["status"], None if aside is None else str(aside))
 
 
 @contextmanager
 def _backend(jobs: int, dask: str | None) -> Iterator[DoAll]:
-    """Gives a function that does tasks, in any order, and yields what became of each."""
+    """Give a function that does tasks in any order and yields the results of each."""
     if dask is not None:
         with _dask_backend(dask) as do_all:
             yield do_all
     elif jobs == 1:
         yield lambda tasks: map(do_task, tasks)
     else:
-        yield lambda tasks: _in_processes(tasks, jobs)
+        yield lambda tasks: _do_in_processes(tasks, jobs)
 
 
-def _in_processes(tasks: list[Task], jobs: int) -> Iterator[list[Done]]:
+def _do_in_processes(tasks: list[Task], jobs: int) -> Iterator[list[TaskResult]]:
     import joblib
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -204,7 +348,7 @@ def _in_processes(tasks: list[Task], jobs: int) -> Iterator[list[Done]]:
             yield from parallel(joblib.delayed(do_task)(task) for task in tasks)
         except BrokenProcessPool as error:
             raise WorkerDied(
-                "a worker process died in the middle of a run, most often for want of memory; what was done is kept: "
+                "a worker process died during a run, usually because it ran out of memory; finished runs are kept: "
                 "start again with fewer jobs"
             ) from error
 
@@ -220,16 +364,16 @@ def _dask_backend(address: str) -> Iterator[DoAll]:
     except (OSError, ValueError) as error:
         raise OSError(f"no Dask scheduler answers at {address}") from error
 
-    def do_all(tasks: list[Task]) -> Iterator[list[Done]]:
-        # Not pure: a task looks at the folder, so that equal tasks need not have equal results.
+    def do_all(tasks: list[Task]) -> Iterator[list[TaskResult]]:
+        # Not pure: a task depends on the folder, so equal tasks can have different results.
         futures = client.map(do_task, tasks, pure=False)
         try:
             for future in distributed.as_completed(futures, loop=client.loop):
                 yield future.result()
         except distributed.KilledWorker as error:
             raise WorkerDied(
-                "a Dask worker died several times in the middle of a run, most often for want of memory; what was "
-                "done is kept: start again with more memory a worker"
+                "a Dask worker died several times during a run, usually because it ran out of memory; finished runs "
+                "are kept: start again with more memory per worker"
             ) from error
         finally:
             client.cancel(futures)
@@ -239,19 +383,19 @@ def _dask_backend(address: str) -> Iterator[DoAll]:
 
 
 @contextmanager
-def _watching(watch: _Watch, on_progress: Callable[[Progress], None] | None) -> Iterator[None]:
-    """Tell how far the plan is, from the folder alone: it shows the runs of all processes, as they come."""
+def _watch(watch: _Watch, on_progress: Callable[[Progress], None] | None) -> Iterator[None]:
+    """Report progress from the folder alone, which shows the runs of all processes."""
     if on_progress is None:
         yield
         return
     on_progress(watch.look())
     stop = threading.Event()
 
-    def go_on() -> None:
+    def repeat() -> None:
         while not stop.wait(_LOOK_EVERY):
             on_progress(watch.look())
 
-    thread = threading.Thread(target=go_on, daemon=True)
+    thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
     try:
         yield
@@ -262,7 +406,7 @@ def _watching(watch: _Watch, on_progress: Callable[[Progress], None] | None) -> 
 
 
 class _Watch:
-    """Follows the folder: which runs of the plan came to an end since the last look, and how fast."""
+    """Follows the folder: which runs of the plan ended since the last look, and how fast."""
 
     def __init__(
         self, plan: Plan, store: Store, pending: list[list[Run]], retry_before: str | None, jobs: int
@@ -270,19 +414,19 @@ class _Watch:
         self._store, self._retry_before, self._jobs = store, retry_before, jobs
         self._waiting = {run.key: run for group in pending for run in group}
         present = store.records()
-        # Runs of other suites in the folder say something about time too.
+        # Runs of other suites in the folder inform about time too.
         self._timing = Timing(present)
-        ours = {run.key for run in plan.runs}
-        settled = [r for r in present if r["key"] in ours and not needs_doing(r, retry_before)]
-        self._done = len(settled)
-        self._failed = sum(record["status"] == "failed" for record in settled)
+        keys = {run.key for run in plan.runs}
+        finished = [r for r in present if r["key"] in keys and not _is_due(r, retry_before)]
+        self._done = len(finished)
+        self._failed = sum(record["status"] == "failed" for record in finished)
         self._total = self._done + len(self._waiting)
         self._start, self._spent, self._finished = time.monotonic(), 0.0, 0
 
     def look(self) -> Progress:
         for key in self._store.keys() & set(self._waiting):
             record = self._store.read(key)
-            if record is None or needs_doing(record, self._retry_before):
+            if record is None or _is_due(record, self._retry_before):
                 continue
             del self._waiting[key]
             self._done += 1
@@ -290,18 +434,11 @@ class _Watch:
             self._timing.add(record)
             self._spent += seconds_of(record)
             self._finished += 1
-        alone = self._timing.estimate(self._waiting.values())
-        remaining = Estimate(alone.seconds / self._pace(alone), alone.unknown)
-        return Progress(self._total, self._done, self._failed, remaining)
-
-    def _pace(self, alone: Estimate) -> float:
-        """Seconds of work done in a second: the number of jobs less all that slows them, measured."""
+        estimate = self._timing.estimate(self._waiting.values())
         elapsed = time.monotonic() - self._start
-        if elapsed < _SECONDS_TO_MEASURE:
-            return float(self._jobs)
-        if self._finished >= _RUNS_TO_MEASURE:
-            return max(self._spent / elapsed, _SLOWEST)
-        # Hardly anything is finished after all this time: what is under way may be nearly done, but no more than that.
-        known = len(self._waiting) - alone.unknown
-        under_way = self._jobs * alone.seconds / known if known else 0.0
-        return min(max((self._spent + under_way) / elapsed, _SLOWEST), float(self._jobs))
+        pace = float(self._jobs)
+        if self._finished >= _RUNS_TO_MEASURE and elapsed >= _SECONDS_TO_MEASURE:
+            # Seconds of work per second; the bound only avoids a division by zero.
+            pace = max(self._spent / elapsed, 1e-9)
+        remaining = Estimate(estimate.seconds / pace, estimate.unknown)
+        return Progress(self._total, self._done, self._failed, remaining)

@@ -1,32 +1,36 @@
-"""From a suite to its runs: one run is one fit and one score, named by a hash of its content."""
+"""From a suite to its runs: a run is one fit and one score, identified by a hash of its content."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from skpml.datasets import DIGITS, REGISTRY, load_dataset, present_files
-from skpml.experiments._consistency import dataset_of, is_data_file
-from skpml.experiments._own_code import code_facts
-from skpml.experiments._protocol import MethodEntry, Suite, SuiteError
+from skpml.experiments._suite import MethodEntry, Suite, SuiteError, dataset_of, is_data_file, suggest
 
 _KEY_DIGITS = 24
+
+# File and content that each custom module of this process was imported from.
+_IMPORTED: dict[str, tuple[Path, dict[str, Any]]] = {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """What one run does. Nothing of the suite it belongs to: suites that ask for the same run share its result.
+    """One fit and one score. Independent of the suite: suites with a common run share its result.
 
     Attributes
     ----------
     configuration : str
     seed : int
-        Of noise and folds.
+        Seed of noise and folds.
     folds : int
         0 for a decomposition, which has no folds.
     fold : int or None
@@ -39,7 +43,7 @@ class Run:
     data : dict or None
         Digest and reading options of a data file; None for data that are loaded by name.
     code : dict or None
-        Digest of the module of a method of one's own; None for all others.
+        Digest of the module of a custom method; None for all others.
     """
 
     configuration: str
@@ -57,22 +61,22 @@ class Run:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """All fields, for JSON."""
         content = asdict(self)
         if self.code is None:
-            # Left out, not None: so the keys stay that runs had before there was such a field.
+            # Omitted so that keys are the same as before this field was added.
             del content["code"]
         return content
 
     @cached_property
     def key(self) -> str:
-        """Name of the run: the first 24 hexadecimal digits of the SHA-256 of its content."""
+        """Identity of the run: the first 24 hexadecimal digits of the SHA-256 of its content."""
         canonical = json.dumps(self.content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:_KEY_DIGITS]
 
     @property
     def group(self) -> tuple[str, int, int, int | None]:
-        """What runs have in common that can share work: data, noise and fold."""
+        """Data, noise and fold: runs with the same group can share work."""
         return self.configuration, self.seed, self.folds, self.fold
 
     def __eq__(self, other: object) -> bool:
@@ -82,15 +86,15 @@ class Run:
         return hash(self.key)
 
     def __str__(self) -> str:
-        where = f"{self.configuration}, seed {self.seed}"
-        where += "" if self.fold is None else f", fold {self.fold} of {self.folds}"
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"{self.method}({shown}) on {where}"
+        place = f"{self.configuration}, seed {self.seed}"
+        place += "" if self.fold is None else f", fold {self.fold} of {self.folds}"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{self.method}({parameters}) on {place}"
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run in its place in a suite.
+    """A run and its place in a suite.
 
     Attributes
     ----------
@@ -108,15 +112,17 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a suite whose data are at hand, and the configurations whose data are not.
+    """The runs of a suite.
 
     Attributes
     ----------
     suite : Suite
     entries : list of PlannedRun
+        All runs that can be identified, absent data sets included.
     absent : dict of configuration to reason
+        Configurations whose data are missing.
     data_home : Path or None
-        Where data sets are loaded from.
+        Folder of the data sets.
     """
 
     suite: Suite
@@ -126,23 +132,19 @@ class Plan:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Every run once, in the order of the suite."""
-        return list(dict.fromkeys(entry.run for entry in self.entries))
-
-    @property
-    def data(self) -> dict[str, dict[str, Any] | None]:
-        """Facts of the data of each configuration that is at hand, as in :class:`Run`."""
-        return {run.configuration: run.data for run in self.runs}
-
-    @property
-    def code(self) -> dict[str, dict[str, Any]]:
-        """Facts of the code of each method of one's own that is at hand, by its name, as in :class:`Run`."""
-        return {run.method: run.code for run in self.runs if run.code is not None}
+        """Every run whose data are present, once, in the order of the suite."""
+        runs = dict.fromkeys(entry.run for entry in self.entries)
+        return [run for run in runs if run.configuration not in self.absent]
 
     def groups(self) -> list[list[Run]]:
-        """The runs of each configuration, seed and fold, which share work; those on small data first.
+        """Group runs that share work, those on small data first.
 
-        So most of a comparison is there early, and what takes hours comes last.
+        Most of a comparison is available early then; what takes hours comes last.
+
+        Returns
+        -------
+        list of list of Run
+            The runs of each configuration, seed and fold.
         """
         found: dict[Any, list[Run]] = {}
         for run in self.runs:
@@ -150,44 +152,54 @@ class Plan:
         return sorted(found.values(), key=lambda runs: _size(runs[0].configuration))
 
     def only(self, *, configurations: Sequence[str] = (), methods: Sequence[str] = ()) -> Plan:
-        """The part of the plan with these configurations and labels; none given means all.
+        """Return the part of the plan with some configurations and methods.
+
+        Parameters
+        ----------
+        configurations, methods : sequence of str
+            Configurations and labels; empty means all.
+
+        Returns
+        -------
+        Plan
 
         Raises
         ------
         SuiteError
             If the suite has no such configuration or label.
         """
-        for what, asked, known in (
+        labels = [entry.label for entry in self.suite.methods]
+        for kind, wanted, known in (
             ("configuration", configurations, self.suite.configurations),
-            ("method", methods, [entry.label for entry in self.suite.methods]),
+            ("method", methods, labels),
         ):
-            for name in asked:
+            for name in wanted:
                 if name not in known:
                     raise SuiteError(
-                        f"the suite {self.suite.name} has no {what} {name!r}; it has {', '.join(known)}"
+                        f"the suite {self.suite.name} has no {kind} {name!r}; it has {', '.join(known)}"
                     )
+        kept = configurations or self.suite.configurations
         entries = [
             entry
             for entry in self.entries
-            if (not configurations or entry.run.configuration in configurations)
-            and (not methods or entry.label in methods)
+            if entry.run.configuration in kept and entry.label in (methods or labels)
         ]
-        absent = {
-            name: reason
-            for name, reason in self.absent.items()
-            if not configurations or name in configurations
-        }
+        absent = {name: reason for name, reason in self.absent.items() if name in kept}
         return Plan(self.suite, entries, absent, self.data_home)
 
 
 def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
-    """All runs of a suite, less those whose data are absent.
+    """List all runs of a suite.
 
     Parameters
     ----------
     suite : Suite
     data_home : path-like, optional
-        The data folder, as in :func:`skpml.datasets.load_dataset`.
+        Folder of the data sets, as in :func:`skpml.datasets.load_dataset`.
+
+    Returns
+    -------
+    Plan
 
     Examples
     --------
@@ -196,28 +208,25 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
     >>> plan.absent
     {}
     """
-    absent: dict[str, str] = {}
-    digests: dict[str, dict[str, Any] | None] = {}
-    for configuration in suite.configurations:
-        reason = _absent(suite, configuration, data_home)
-        if reason is not None:
-            absent[configuration] = reason
-        else:
-            digests[configuration] = _file_facts(suite, configuration)
+    reasons = {name: _find_absent(suite, name, data_home) for name in suite.configurations}
+    absent = {name: reason for name, reason in reasons.items() if reason is not None}
     code = {method.name: code_facts(method.name, suite.folder) for method in suite.methods}
     entries = [
-        PlannedRun(method.label, Run(data=data, code=code[method.name], **common, **of_method), swept)
-        for configuration, data in digests.items()
-        for common in _places(suite, configuration)
+        PlannedRun(method.label, Run(data=data, code=code[method.name], **place, **variant), swept)
+        for name in suite.configurations
+        # The runs on a data file are identified by its content.
+        if not (name in absent and is_data_file(name))
+        for data in [_file_facts(suite, name)]
+        for place in _places(suite, name)
         for method in suite.methods
-        for of_method, swept in _variants(method, configuration)
+        for variant, swept in _variants(method, name)
     ]
     home = None if data_home is None else Path(data_home).expanduser().resolve()
     return Plan(suite, entries, absent, home)
 
 
 def _size(configuration: str) -> int:
-    """Cells of features times labels, of data sets that are known without opening them; others count as small."""
+    """Features × labels × rows of a registered data set; others count as small."""
     facts = REGISTRY.get(dataset_of(configuration))
     if facts is None or facts.n_rows is None:
         return 0
@@ -225,13 +234,13 @@ def _size(configuration: str) -> int:
 
 
 def data_file(configuration: str, folder: Path | None) -> Path:
-    """Where the data file of a configuration lies: relative to the suite's own file."""
+    """Return the path of a data file, relative to the file of the suite."""
     path = Path(configuration).expanduser()
     return path if folder is None else folder / path
 
 
-def _absent(suite: Suite, configuration: str, data_home: str | Path | None) -> str | None:
-    """Why a configuration cannot be run, or None; does not open the data."""
+def _find_absent(suite: Suite, configuration: str, data_home: str | Path | None) -> str | None:
+    """Return why a configuration cannot be run, or None; does not open the data."""
     if is_data_file(configuration):
         path = data_file(configuration, suite.folder)
         return None if path.is_file() else f"there is no file {path}"
@@ -246,7 +255,6 @@ def _absent(suite: Suite, configuration: str, data_home: str | Path | None) -> s
 
 
 def _file_facts(suite: Suite, configuration: str) -> dict[str, Any] | None:
-    """What tells one data file from another of the same name."""
     if not is_data_file(configuration):
         return None
     with data_file(configuration, suite.folder).open("rb") as file:
@@ -279,3 +287,87 @@ def _variants(
     for name, values in method.sweep.items():
         for value in values:
             yield {**common, "parameters": {**parameters, name: value}}, (name, value)
+
+
+def code_facts(name: str, folder: Path | None) -> dict[str, Any] | None:
+    """Return the digest of the module of a custom class, so that changed code means new runs.
+
+    None for registered methods and installed packages: only modules next to the suite count as custom code.
+    """
+    source = _source_file(name, folder)
+    return None if source is None else {"module_sha256": hashlib.sha256(source.read_bytes()).hexdigest()}
+
+
+def custom_estimator(name: str, folder: Path | None, code: dict[str, Any] | None = None) -> Any:
+    """Create an estimator with default parameters from ``"package.module:Class"``.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path or None
+        Folder of the suite; its modules can be imported too.
+    code : dict, optional
+        Digest of the module when the run was planned; by default the present one.
+
+    Raises
+    ------
+    SuiteError
+        If the class cannot be imported, is not an estimator, or its module has changed since it was planned.
+    """
+    module_name, _, class_name = name.partition(":")
+    if folder is not None and sys.path[:1] != [str(folder)]:
+        sys.path.insert(0, str(folder))
+    try:
+        module = _import_module(name, folder, code)
+    except SuiteError:
+        raise
+    # A custom module can raise anything.
+    except Exception as error:
+        searched = "" if folder is None else f" (also searched in {folder})"
+        what = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise SuiteError(f"the method {name!r} cannot be imported{searched}: {what}") from error
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        classes = [
+            each
+            for each, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == module_name
+        ]
+        hint = suggest(class_name, classes) if classes else "; it defines no class"
+        raise SuiteError(
+            f"the method {name!r} cannot be imported: {module_name} has no class {class_name!r}{hint}"
+        )
+    try:
+        model = found()
+    except TypeError as error:
+        raise SuiteError(
+            f"{name} cannot be created without arguments: give each argument a default ({error})"
+        ) from error
+    if not hasattr(model, "get_params"):
+        raise SuiteError(f"{name} is not an estimator: derive it from skpml.base.BasePMLClassifier")
+    return model
+
+
+def _source_file(name: str, folder: Path | None) -> Path | None:
+    if folder is None or ":" not in name:
+        return None
+    stem = folder.joinpath(*name.partition(":")[0].split("."))
+    return next((path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file()), None)
+
+
+def _import_module(name: str, folder: Path | None, code: dict[str, Any] | None) -> ModuleType:
+    """Import the module with the planned content; a long-running process may hold an earlier version."""
+    module, source, now = name.partition(":")[0], _source_file(name, folder), code_facts(name, folder)
+    if source is None or now is None:
+        return importlib.import_module(module)
+    wanted = code or now
+    if module not in sys.modules or _IMPORTED.get(module) != (source, wanted):
+        if wanted != now:
+            raise SuiteError(
+                f"{source} has changed since its runs were planned; repeat the command to run the new version"
+            )
+        sys.modules.pop(module, None)
+        importlib.invalidate_caches()
+        importlib.import_module(module)
+        _IMPORTED[module] = (source, wanted)
+    return sys.modules[module]

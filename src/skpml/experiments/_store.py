@@ -1,10 +1,12 @@
-"""A folder of records: one JSON file a run, whole or not there, and a lock a run."""
+"""A folder of records: one JSON file per run, written atomically, and one lock per run."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -13,24 +15,24 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from skpml._writing import replacing
-from skpml.experiments._packing import PACK_NAME, unpack
 
 RECORD_FORMAT = 1
+PACK_NAME = "runs.jsonl.gz"
 
-_NEEDED = ("run", "metrics", "provenance", "error")
+_REQUIRED = ("run", "metrics", "provenance", "error")
 
 
 class Store:
     """The results of runs in a folder, by the key of the run.
 
-    ``runs/KEY.json`` holds a record, ``locks/KEY.lock`` says (by a lock that the kernel takes back when a process dies)
-    who is at work, ``damaged/`` keeps files that could not be read. A packed file ``runs.jsonl.gz`` beside them counts as
-    so many records, read once; a file in ``runs/`` takes precedence over it.
+    ``runs/KEY.json`` contains a record, ``locks/KEY.lock`` is locked while a process works on the run (the kernel
+    releases it when the process dies), ``damaged/`` keeps files that could not be read. A packed file
+    ``runs.jsonl.gz`` beside them holds many records and is read once; a file in ``runs/`` takes precedence.
 
     Parameters
     ----------
     folder : path-like
-        Need not exist; made by :meth:`prepare`.
+        Need not exist; created by :meth:`prepare`.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -42,31 +44,50 @@ class Store:
         return self.folder / "runs"
 
     def prepare(self) -> None:
-        """Make the folders, and remove what killed processes left half-written."""
+        """Create the folders and remove unfinished files of killed processes."""
         for name in ("runs", "locks", "damaged"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         for rest in self.runs.glob(".*.tmp"):
-            # Whoever is still writing it holds the lock of the run.
+            # A process that is still writing it holds the lock of the run.
             with self.claim(rest.name[1:].partition(".")[0]) as claimed:
                 if claimed:
                     rest.unlink(missing_ok=True)
 
     def path(self, key: str) -> Path:
-        """Where the record of a run is or will be."""
+        """Return the path of the record of a run.
+
+        Parameters
+        ----------
+        key : str
+
+        Returns
+        -------
+        Path
+        """
         return self.runs / f"{key}.json"
 
     def keys(self) -> set[str]:
-        """Keys of the runs that have a file or are packed."""
-        if not self.runs.is_dir():
-            return set(self._packed)
-        # Names alone: this is asked often, and a folder may hold thousands.
-        names = os.listdir(self.runs)
-        return {name[:-5] for name in names if name.endswith(".json") and not name.startswith(".")}.union(
-            self._packed
-        )
+        """Return the keys of all runs with a record, without reading them.
+
+        Returns
+        -------
+        set of str
+        """
+        names = os.listdir(self.runs) if self.runs.is_dir() else []
+        return {name[:-5] for name in names if name.endswith(".json") and name[0] != "."}.union(self._packed)
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """The record of a run; None where there is none or the file is damaged."""
+        """Read the record of a run.
+
+        Parameters
+        ----------
+        key : str
+
+        Returns
+        -------
+        dict or None
+            None if there is no record or its file is damaged.
+        """
         try:
             content = json.loads(self.path(key).read_bytes())
         except FileNotFoundError:
@@ -80,18 +101,43 @@ class Store:
         return unpack(self.folder / PACK_NAME)
 
     def records(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
-        """All readable records, or those of the given keys, in order of key."""
+        """Read all readable records, or those of some runs, ordered by key.
+
+        Parameters
+        ----------
+        keys : iterable of str, optional
+
+        Returns
+        -------
+        list of dict
+        """
         found = (self.read(key) for key in sorted(self.keys() if keys is None else set(keys)))
         return [record for record in found if record is not None]
 
     def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Which of these runs have a file that cannot be read."""
+        """Return which of these runs have a file that cannot be read.
+
+        Parameters
+        ----------
+        keys : iterable of str
+
+        Returns
+        -------
+        list of str
+        """
         return [key for key in sorted(self.keys() & set(keys)) if self.read(key) is None]
 
     def set_aside(self, key: str) -> Path | None:
-        """Move a damaged file out of the way, so that the run is done again; returns where it went.
+        """Move a damaged file to ``damaged/``; only for the process that has claimed the run.
 
-        Only whoever has claimed the run may do this.
+        Parameters
+        ----------
+        key : str
+
+        Returns
+        -------
+        Path or None
+            The new path; None if the file is not damaged.
         """
         if not self.path(key).exists() or self.read(key) is not None:
             return None
@@ -102,7 +148,12 @@ class Store:
         return target
 
     def write(self, record: dict[str, Any]) -> None:
-        """Write a record: after this it is there whole, before it is not there at all."""
+        """Write a record atomically.
+
+        Parameters
+        ----------
+        record : dict
+        """
         text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
         with (
             replacing(self.path(record["key"]), overwrite=True) as (temporary,),
@@ -110,14 +161,23 @@ class Store:
         ):
             file.write(text + "\n")
             file.flush()
-            # Renaming is safe against a killed process; this is against a failing machine.
+            # Renaming protects against a killed process; this protects against a failing machine.
             os.fsync(file.fileno())
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Take a run for this process; gives False where another has it. Ends with the block, or with the process.
+        """Lock a run for this process until the block or the process ends.
 
-        Whoever gets the claim must look again whether the record is there: the last holder may have written it.
+        The holder must check again for a record: the previous holder may have written it.
+
+        Parameters
+        ----------
+        key : str
+
+        Yields
+        ------
+        bool
+            False if another process holds the lock.
         """
         lock = FileLock(self.folder / "locks" / f"{key}.lock")
         try:
@@ -131,22 +191,42 @@ class Store:
             lock.release()
 
 
-def mixed_data(records: Iterable[dict[str, Any]]) -> list[str]:
-    """Configurations whose results come from different data under one name: a file was replaced between runs."""
-    seen: dict[tuple[str, int], set[str]] = {}
-    for record in records:
-        checksum = record["provenance"].get("data_checksum")
-        if record["status"] == "done" and checksum is not None:
-            run = record["run"]
-            seen.setdefault((run["configuration"], run["seed"]), set()).add(checksum)
-    return sorted({configuration for (configuration, _), checksums in seen.items() if len(checksums) > 1})
-
-
 def _is_record(content: Any, key: str) -> bool:
     return (
         isinstance(content, dict)
         and content.get("format") == RECORD_FORMAT
         and content.get("key") == key
         and content.get("status") in ("done", "failed")
-        and all(name in content for name in _NEEDED)
+        and all(name in content for name in _REQUIRED)
     )
+
+
+def pack(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Compress records, one line of JSON each; the same records give the same bytes in any order."""
+    by_key = {record["key"]: record for record in records}
+    lines = (
+        json.dumps(by_key[key], allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
+        for key in sorted(by_key)
+    )
+    # The time of packing would change the bytes.
+    return gzip.compress("".join(lines).encode("utf-8"), mtime=0)
+
+
+def unpack(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the records of a packed file by key; raise ValueError if it is damaged."""
+    try:
+        text = gzip.decompress(path.read_bytes()).decode("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): replace it by an intact copy, or remove it to repeat its runs"
+        ) from error
+    records: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            records[record["key"]] = record
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path}, line {number}: not the record of a run") from error
+    return records

@@ -1,11 +1,12 @@
 (() => {
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
 
-  // Sorting: the better side first, then the other, then the order of the suite. What has no value stays at the end.
+  // Sorting: better values first, then worse ones first, then the order of the suite. Cells without a value come last.
   const sortValue = (row, column) => {
-    const cell = row.cells[column];
-    if (!("value" in cell.dataset)) return cell.tagName === "TH" ? cell.textContent.trim() : null;
-    return cell.dataset.value === "" ? null : Number(cell.dataset.value);
+    const text = row.cells[column].textContent.trim();
+    if (column === 0) return text;
+    const value = parseFloat(text.replace(/^< /, "").replace(/,/g, "").replace("−", "-"));
+    return Number.isNaN(value) ? null : value;
   };
   const names = new Intl.Collator("en", { numeric: true });
   const compare = (a, b) => (typeof a === "string" || typeof b === "string" ? names.compare(a, b) : a - b);
@@ -13,9 +14,9 @@
   for (const table of all("table.sortable")) {
     const body = table.tBodies[0];
     const original = Array.from(body.rows);
-    const heads = all("thead tr:last-child th", table);
+    const heads = all("thead th", table);
     heads.forEach((head, column) => {
-      const first = head.dataset.first || "ascending";
+      const first = (column > 0 && table.dataset.first) || "ascending";
       const second = first === "ascending" ? "descending" : "ascending";
       head.querySelector("button").addEventListener("click", () => {
         const now = head.getAttribute("aria-sort");
@@ -34,19 +35,20 @@
     });
   }
 
-  // Filters only hide; marks, ranks and tests stay those of the whole suite.
+  // Filters only hide: marks, ranks and tests are those of the whole suite.
   const text = document.getElementById("filter-text");
   const reset = document.getElementById("filter-reset");
   const status = document.getElementById("filter-status");
   const boxes = all(".choices input[type=checkbox]");
   const apply = () => {
     const needle = text.value.trim().toLowerCase();
-    const off = { method: new Set(), data: new Set() };
-    for (const box of boxes) if (!box.checked) off[box.dataset.kind].add(box.value);
-    for (const element of all("[data-method]"))
-      element.classList.toggle("hidden-method", off.method.has(element.dataset.method));
-    for (const element of all("[data-configuration]"))
-      element.classList.toggle("hidden-data", off.data.has(element.dataset.configuration));
+    const off = new Set(boxes.filter((box) => !box.checked).map((box) => box.value));
+    for (const element of all("tbody tr[data-name], figure[data-name]"))
+      element.classList.toggle("hidden-name", off.has(element.dataset.name));
+    for (const table of all("table.sortable"))
+      for (const [column, head] of all("thead th", table).entries())
+        for (const row of table.rows)
+          row.cells[column].classList.toggle("hidden-column", off.has(head.dataset.name));
     let shown = 0,
       rows = 0;
     for (const row of all("table.sortable tbody tr")) {
@@ -54,10 +56,9 @@
       rows += 1;
       if (!/hidden-/.test(row.className)) shown += 1;
     }
-    for (const cell of all("thead .group th[colspan]")) cell.hidden = off.method.has("published");
-    const active = needle !== "" || off.method.size > 0 || off.data.size > 0;
+    const active = needle !== "" || off.size > 0;
     reset.hidden = !active;
-    status.textContent = active ? `${shown} of ${rows} rows shown; ranks and marks are those of all` : "";
+    status.textContent = active ? `${shown} of ${rows} rows shown; ranks and marks are those of all rows` : "";
   };
   text.addEventListener("input", apply);
   for (const box of boxes) box.addEventListener("change", apply);

@@ -1,4 +1,4 @@
-"""Wrong names, methods and data files are told before any run, with file and line, and nothing is written."""
+"""Wrong names, methods and data files are reported before any run, with their key, and nothing is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench_helpers import Small
 
 from skpml.datasets import PartialDataset, write_npz
 from skpml.experiments import SuiteError, expand, load_suite, run_plan
-from skpml.experiments._door import check_names
+from skpml.experiments._preflight import check_names
 from skpml.tables import TableError
 
 SUITE = """name = "mine"
@@ -28,42 +28,44 @@ def small(tmp_path: Path) -> Small:
     return Small(tmp_path)
 
 
-def refusal(small: Small, text: str) -> str:
-    """What running the suite is refused with; nothing is run or written."""
+def refusal(small: Small, text: str) -> SuiteError:
+    """The error of running the suite; nothing is run or written."""
     small.path.write_text(text)
     with pytest.raises((SuiteError, TableError)) as caught:
         run_plan(expand(load_suite(small.path), data_home=small.folder / "none"), small.results)
     assert not small.results.exists()
     assert not small.fits()
-    return str(caught.value)
+    return caught.value
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "key", "words"),
     [
-        ("one.npz", "on.npz", 2, ["configurations[1]: there is no file", "did you mean 'one.npz'?"]),
-        ("digits-6", "digit-6", 2, ["configurations[2]: there is no data set 'digit'", "did you mean 'digits-6'?"]),
-        ("digits-6", "digits-99", 2, ["configurations[2]: 99 candidates", "digits has 10 labels"]),
-        ("digits-6", "emotions-7", 2, ["7 candidates a row are too many: emotions has 6 labels"]),
-        ("folds = 3", "folds = 91", 3, ["folds: one.npz has 90 rows: too few for 91 folds"]),
-        ("Counting", "Countin", 5, ["methods[1].name: ", "has no class 'Countin'; did you mean 'Counting'?"]),
-        ("own_methods:", "own_method:", 5, ["methods[1].name: ", "No module named 'own_method'"]),
-        ("Counting", "NoEstimator", 5, ["methods[1].name: own_methods:NoEstimator is no estimator"]),
-        ("own_methods:Counting", "builtins:range", 5, ["builtins:range cannot be made without arguments"]),
-        ("gamma = 1.0", "gama = 1.0", 7, ["methods[1].parameters.gama: ", "did you mean 'gamma'?"]),
-        ("parameters = {", "sweep = { gama = [1]}\nparameters = {", 7, ["methods[1].sweep.gama", "'gamma'?"]),
-        ("parameters = {", "tuning.grid.gama = [1]\nparameters = {", 7, ["tuning.grid.gama", "'gamma'?"]),
+        ("one.npz", "on.npz", "configurations[0]", "did you mean 'one.npz'?"),
+        ("digits-6", "digit-6", "configurations[1]", "did you mean 'digits-6'?"),
+        ("digits-6", "digits-99", "configurations[1]", "digits has 10 labels"),
+        ("digits-6", "emotions-7", "configurations[1]", "emotions has 6 labels"),
+        ("folds = 3", "folds = 91", "folds", "one.npz has 90 rows: too few for 91 folds"),
+        ("Counting", "Countin", "methods[0].name", "did you mean 'Counting'?"),
+        ("own_methods:", "own_method:", "methods[0].name", "No module named 'own_method'"),
+        ("Counting", "NoEstimator", "methods[0].name", "own_methods:NoEstimator is not an estimator"),
+        ("own_methods:Counting", "builtins:range", "methods[0].name", "cannot be created without arguments"),
+        ("gamma = 1.0", "gama = 1.0", "methods[0].parameters.gama", "did you mean 'gamma'?"),
+        ("parameters = {", "sweep = { gama = [1]}\nparameters = {", "methods[0].sweep.gama", "'gamma'?"),
+        (
+            "parameters = {",
+            "tuning.grid.gama = [1]\nparameters = {",
+            "methods[0].tuning.grid.gama",
+            "'gamma'?",
+        ),
     ],
-)  # fmt: skip
-def test_a_mistake_is_told_with_its_line(
-    small: Small, old: str, new: str, line: int, words: list[str]
-) -> None:
+)
+def test_an_error_names_its_key(small: Small, old: str, new: str, key: str, words: str) -> None:
     assert SUITE.count(old) == 1
-    message = refusal(small, SUITE.replace(old, new))
-    assert message.startswith(f"{small.path}, line {line}: "), message
-    for word in words:
-        assert word in message
-    assert "\n" not in message
+    error = refusal(small, SUITE.replace(old, new))
+    assert (error.source, error.key) == (str(small.path), key)
+    assert words in error.problem
+    assert "\n" not in str(error)
 
 
 def test_the_suite_as_it_stands_is_run(small: Small) -> None:
@@ -84,7 +86,7 @@ def test_registered_data_that_are_absent_are_no_mistake(small: Small) -> None:
         (b"no archive", "one.npz: not a readable npz file"),
         (
             PartialDataset(np.ones((9, 3)), np.eye(3)[np.arange(9) % 3]),
-            "line 2: configurations[1]: one.npz has no true labels",
+            "configurations[0]: one.npz has no true labels",
         ),
         (PartialDataset(None, np.ones((9, 3)), np.ones((9, 3))), "one.npz has labels only"),
     ],
@@ -95,7 +97,7 @@ def test_a_data_file_that_cannot_be_used(small: Small, content: bytes | PartialD
         path.write_bytes(content)
     else:
         write_npz(content, path, overwrite=True)
-    assert words in refusal(small, SUITE)
+    assert words in str(refusal(small, SUITE))
 
 
 def test_only_data_that_something_is_to_do_on_are_read(small: Small) -> None:
@@ -108,13 +110,13 @@ def test_only_data_that_something_is_to_do_on_are_read(small: Small) -> None:
 
 def test_an_error_of_a_module_is_told(small: Small) -> None:
     (small.folder / "own_methods.py").write_text("def (")
-    assert "line 5: methods[1].name: the method 'own_methods:Counting' cannot be imported" in refusal(
-        small, SUITE
-    )
+    error = refusal(small, SUITE)
+    assert error.key == "methods[0].name"
+    assert "cannot be imported" in error.problem
 
 
-def test_a_suite_without_a_file_is_told_without_a_line() -> None:
+def test_a_suite_without_a_file_is_called_by_its_name() -> None:
     suite = load_suite("quick").model_copy(update={"configurations": ["digits-99"]})
-    suite._text = suite._source = ""
-    with pytest.raises(SuiteError, match=r"^quick: configurations\[1\]: 99 candidates"):
+    suite._source = ""
+    with pytest.raises(SuiteError, match=r"^quick: configurations\[0\]: 99 candidates"):
         check_names(expand(suite))

@@ -8,26 +8,20 @@ import math
 import re
 
 import pytest
-from report_helpers import CONFIGURATIONS, make_failure, make_records, make_suite
+from report_helpers import CONFIGURATIONS, gather, make_failure, make_records, make_suite, published
 
-from skpml.experiments._formats import latex_text, markdown_text
-from skpml.experiments._protocol import Suite
-from skpml.experiments._tables import (
-    MetricTable,
-    Ranking,
-    Results,
-    collect,
-    metric_table,
-    rank_methods,
-    ranks_csv,
-    ranks_latex,
-    ranks_markdown,
-    sweeps_csv,
-    table_csv,
-    table_latex,
-    table_markdown,
+from skpml.experiments import Results, rank_methods
+from skpml.experiments._export import (
+    escape_latex,
+    escape_markdown,
+    export_ranks,
+    export_sweeps,
+    export_table,
+    export_tables,
+    format_number,
+    format_p_value,
+    mark_best,
 )
-from skpml.experiments._wording import number, p_value
 
 METRIC = "average_precision"
 NASTY = r"50% of $x_i$ & {#1} ~^\ <b>|*`[a](b)"
@@ -42,7 +36,7 @@ def results() -> Results:
         r for r in records if (r["run"]["method"], r["run"]["configuration"], r["run"]["fold"]) != lost
     ]
     records.append(make_failure(suite, "pml-ni", "emotions-3", 1, "no"))
-    return collect(suite, records, absent={"birds-4": "not on this disk: C:\\data_sets\\100%"})
+    return gather(suite, records, absent={"birds-4": "not on this disk: C:\\data_sets\\100%"})
 
 
 def _methods() -> list[dict[str, str]]:
@@ -78,7 +72,7 @@ def check_latex(text: str) -> None:
         "begin", "end", "centering", "footnotesize", "scriptsize", "setlength", "tabcolsep", "caption", "label",
         "toprule", "midrule", "bottomrule", "cmidrule", "multicolumn", "textbf", "underline", "pm", "uparrow",
         "downarrow", "resizebox", "linewidth", "textbackslash", "textasciitilde", "textasciicircum", "textless",
-        "textgreater", "textbar",
+        "textgreater", "textbar", "chi",
     }  # fmt: skip
     found = re.search(r"\\begin\{tabular\}\{(l?r*)\}(.*)\\end\{tabular\}", text, flags=re.DOTALL)
     assert found
@@ -90,15 +84,14 @@ def check_latex(text: str) -> None:
         assert len(re.findall(r"(?<!\\)&", row)) + 1 + spans == len(columns), row
 
 
-@pytest.mark.parametrize("with_published", [False, True])
-def test_latex_would_compile(results: Results, with_published: bool) -> None:
-    table = metric_table(results, METRIC, with_published=with_published)
-    text = table_latex(table, rank_methods(results, METRIC), suite="my_suite 1")
+@pytest.mark.parametrize("shown", [False, True])
+def test_latex_would_compile(results: Results, shown: bool) -> None:
+    text = export_table(results, METRIC, "latex", published=published() if shown else None)
     check_latex(text)
-    assert ("published, not measured here" in text) == with_published
-    assert (r"\resizebox" in text) == with_published
-    assert r"\label{tab:my-suite-1-average-precision}" in text
-    check_latex(ranks_latex([rank_methods(results, METRIC), rank_methods(results, "one_error")], suite="s"))
+    assert ("(published)" in text) == shown
+    assert (r"\resizebox" in text) == shown
+    assert r"\label{tab:paper-average-precision}" in text
+    check_latex(export_ranks(results, "latex"))
 
 
 def test_the_check_of_latex_can_fail() -> None:
@@ -110,24 +103,23 @@ def test_the_check_of_latex_can_fail() -> None:
 
 
 def test_every_character_with_a_meaning_in_latex_is_printed_instead() -> None:
-    assert latex_text("a_b & 50%\n#1") == r"a\_b \& 50\% \#1"
-    assert latex_text("\\{}") == r"\textbackslash{}\{\}"
-    assert latex_text("~^<>|$") == (
+    assert escape_latex("a_b & 50%\n#1") == r"a\_b \& 50\% \#1"
+    assert escape_latex("\\{}") == r"\textbackslash{}\{\}"
+    assert escape_latex("~^<>|$") == (
         r"\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\$"
     )
 
 
 def test_latex_marks_the_best_and_tells_what_is_missing(results: Results) -> None:
-    table = metric_table(results, METRIC)
-    ranking = rank_methods(results, METRIC)
-    text = table_latex(table, ranking)
-    best = next(e for e in table.rows["image-2"] if e.mark == "best")
-    second = next(e for e in table.rows["image-2"] if e.mark == "second")
+    table, ranking = results.table(METRIC), rank_methods(results, METRIC)
+    text = export_table(results, METRIC, "latex")
+    marks = mark_best(results, table, METRIC).loc["image-2"]
+    best, second = (table.loc["image-2", marks[marks == mark].index[0]] for mark in ("best", "second"))
     line = next(line for line in text.splitlines() if line.startswith("image-2"))
-    assert rf"\textbf{{{best.mean:.3f}}} {{\scriptsize$\pm$\,{best.std:.3f}}}" in line
-    assert rf"\underline{{{second.mean:.3f}}}" in line
-    assert next(line for line in text.splitlines() if line.startswith("birds-4")).count("--") == 4
-    assert "$^{1/2}$" in next(line for line in text.splitlines() if line.startswith("emotions-3"))
+    assert rf"\textbf{{{best['mean']:.3f}}} {{\scriptsize$\pm$\,{best['std']:.3f}}}" in line
+    assert rf"\underline{{{second['mean']:.3f}}}" in line
+    assert next(line for line in text.splitlines() if line.startswith("birds-4")).count("-- (absent)") == 4
+    assert "(1/2)" in next(line for line in text.splitlines() if line.startswith("emotions-3"))
     assert f"Average rank (N = {ranking.n})" in text
     assert "birds-4 (absent)" in text
     assert "on this disk" not in text
@@ -135,33 +127,38 @@ def test_latex_marks_the_best_and_tells_what_is_missing(results: Results) -> Non
 
 
 def test_csv_holds_every_figure_to_the_last_digit(results: Results) -> None:
-    table = metric_table(results, METRIC, with_published=True)
-    header, *rows = csv.reader(io.StringIO(table_csv(table)))
+    header, *rows = csv.reader(io.StringIO(export_table(results, METRIC, "csv", published=published())))
     assert len(set(header)) == len(header)
     assert [row[0] for row in rows] == list(results.suite.configurations)
     place = header.index(f"{NASTY} mean")
-    for row, entry in zip(rows, table.column(NASTY), strict=True):
-        assert row[place] == ("" if math.isnan(entry.mean) else repr(entry.mean))
+    for row, mean in zip(rows, results.table(METRIC)[NASTY, "mean"], strict=True):
+        assert row[place] == ("" if math.isnan(mean) else repr(mean))
     assert rows[0][header.index("pml-ni runs")] == "1"
     assert rows[0][header.index("pml-ni (published, not measured here) mean")] == "0.777"
-    ranks = list(csv.reader(io.StringIO(ranks_csv([rank_methods(results, METRIC)]))))
-    assert ranks[-1] == ["N", "5"]
-    assert float(ranks[1][1]) == rank_methods(results, METRIC).average_ranks["pml-ma"]
+    ranks = list(csv.reader(io.StringIO(export_ranks(results, "csv"))))
+    assert ranks[-1] == ["N", *["5"] * 5]
+    place = ranks[0].index(METRIC)
+    assert float(ranks[1][place]) == rank_methods(results, METRIC).average_ranks["pml-ma"]
 
 
 def test_markdown_has_the_same_columns_in_every_row(results: Results) -> None:
-    table = metric_table(results, METRIC, with_published=True)
-    text = table_markdown(table, rank_methods(results, METRIC))
+    text = export_table(results, METRIC, "markdown", published=published())
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 7 + 1
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 2}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {4 + 9 + 2}
     assert "<b>" not in text
     assert "– (absent)" in text
     assert "(1/2)" in text
-    assert re.search(r"\*\*0\.\d{3} ± 0\.\d{3}\*\*", text)
-    assert re.search(r"<ins>0\.\d{3} ± 0\.\d{3}</ins>", text)
-    assert markdown_text("a|b_c\n<d>") == r"a\|b\_c &lt;d&gt;"
-    assert "N | 5 |" in ranks_markdown([rank_methods(results, METRIC)])
+    assert re.search(r"\*\*0\.\d{3}\*\* ± 0\.\d{3}", text)
+    assert re.search(r"<ins>0\.\d{3}</ins> ± 0\.\d{3}", text)
+    assert escape_markdown("a|b_c\n<d>") == r"a\|b\_c &lt;d&gt;"
+    assert "| N | 5 |" in export_ranks(results, "markdown")
+
+
+def test_every_table_in_every_format(results: Results) -> None:
+    names = [*results.suite.metrics, "ranks"]
+    assert set(export_tables(results)) == {f"{name}.{end}" for name in names for end in ("csv", "tex", "md")}
+    assert set(export_tables(results, ["csv"])) == {f"{name}.csv" for name in names}
 
 
 def test_notes_say_how_parameters_were_chosen(results: Results) -> None:
@@ -174,16 +171,16 @@ def test_notes_say_how_parameters_were_chosen(results: Results) -> None:
         for selector in ("label-free", "oracle")
     ]
     suite = make_suite(methods=[*tuned, {"name": "pml-ni"}], folds=2, control="oracle")
-    text = table_markdown(metric_table(collect(suite, make_records(suite)), METRIC))
+    text = export_table(gather(suite, make_records(suite)), METRIC, "markdown")
     assert "Tuned without true labels (label-free): label-free" in text
-    assert "tuned with the true labels of inner folds (oracle): oracle" in text
+    assert "tuned with true labels of inner folds (oracle): oracle" in text
     assert "(fixed): pml-ni." in text
 
 
 def test_sweeps_are_exported_point_by_point() -> None:
     methods = [{"name": "pml-ma", "sweep": {"low_rank_weight": [0.1, 1.0]}}]
     suite = make_suite(kind="sensitivity", methods=methods, configurations=["birds-3"], folds=2)
-    rows = list(csv.reader(io.StringIO(sweeps_csv(collect(suite, []), METRIC))))
+    rows = list(csv.reader(io.StringIO(export_sweeps(gather(suite, []), METRIC))))
     assert rows[1:] == [["pml-ma", "low_rank_weight", v, "birds-3", "", "", "0"] for v in ("0.1", "1.0")]
 
 
@@ -192,22 +189,17 @@ def test_sweeps_are_exported_point_by_point() -> None:
     [(0.1236, "0.124"), (-0.5, "−0.500"), (-0.0001, "0.000"), (math.nan, "–"), (math.inf, "∞")],
 )
 def test_numbers_for_people(value: float, text: str) -> None:
-    assert number(value, 3) == text
-    assert p_value(0.00001) == "< 0.0001"
+    assert format_number(value, 3) == text
+    assert format_p_value(0.00001) == "< 0.0001"
 
 
 def test_notes_warn_of_configurations_of_one_data_set_and_of_few(results: Results) -> None:
     # emotions-4, birds-3, image-2, image-4 and scene-3 are whole.
-    text = table_markdown(metric_table(results, METRIC), rank_methods(results, METRIC))
+    text = export_table(results, METRIC, "markdown")
     assert "The 5 configurations come from 4 data sets." in text
-    assert "With N = 5, Wilcoxon's two-sided p cannot fall below 0.0625." in text
+    assert "With N = 5, Wilcoxon's two-sided p cannot be smaller than 0.0625." in text
     suite = make_suite(
         folds=2, configurations=["emotions-3", "birds-3"], methods=[{"name": "pml-ma"}, {"name": "pamb"}]
     )
-    plain = table_markdown(*_table_and_ranking(suite))
+    plain = export_table(gather(suite, make_records(suite)), METRIC, "markdown")
     assert "come from" not in plain
-
-
-def _table_and_ranking(suite: Suite) -> tuple[MetricTable, Ranking]:
-    held = collect(suite, make_records(suite))
-    return metric_table(held, METRIC), rank_methods(held, METRIC)

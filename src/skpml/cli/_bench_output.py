@@ -1,0 +1,192 @@
+"""Output of ``skpml bench``: plans, progress, failures and comparisons."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.text import Text
+
+from skpml.cli._console import make_table, say, show_table, show_warning, stderr_console
+
+if TYPE_CHECKING:
+    from skpml.experiments import Outcome, PairComparison, Plan, Progress, Run
+
+_FAILURES_SHOWN = 10
+_SECONDS_BETWEEN_LINES = 60.0
+
+
+def warn_of_absent(plan: Plan) -> None:
+    """Print which configurations are skipped because their data are absent."""
+    total = len({entry.run.configuration for entry in plan.entries} | set(plan.absent))
+    for name, reason in plan.absent.items():
+        show_warning(f"skipped {name}: {reason}")
+    if plan.absent:
+        show_warning(f"{len(plan.absent)} of {total} configurations are absent")
+
+
+def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
+    """Print the runs of each configuration and method, and the expected time."""
+    from skpml.experiments import Estimate, Store, Timing
+
+    store = Store(folder)
+    states = {run.key: "to do" for run in plan.runs}
+    for record in store.records(store.keys() & set(states)):
+        if record["status"] == "done" or not retry_failed:
+            states[record["key"]] = record["status"]
+    timing = Timing(store.records())
+    cells: dict[tuple[str, str], dict[str, Run]] = defaultdict(dict)
+    for entry in plan.entries:
+        if entry.run.key in states:
+            cells[entry.run.configuration, entry.label][entry.run.key] = entry.run
+    numbers = ("runs", "done", "failed", "to do", "remaining time")
+    table = make_table("configuration", "method", *numbers, right=numbers)
+    for (configuration, label), runs in cells.items():
+        found = [states[key] for key in runs]
+        waiting = [run for key, run in runs.items() if states[key] == "to do"]
+        counts = (len(runs), *(found.count(state) for state in ("done", "failed", "to do")))
+        estimate = str(timing.estimate(waiting)) if waiting else ""
+        table.add_row(escape(configuration), escape(label), *map(str, counts), estimate)
+    for configuration in plan.absent:
+        table.add_row(escape(configuration), "absent", "0", "", "", "", "")
+    show_table(table)
+    warn_of_absent(plan)
+    waiting = [run for run in plan.runs if states[run.key] == "to do"]
+    estimate = timing.estimate(waiting)
+    share = Estimate(estimate.seconds / jobs, estimate.unknown)
+    processes = "one process" if jobs == 1 else f"{jobs} processes"
+    found = list(states.values())
+    failed = f" {found.count('failed')} failed," if "failed" in found else ""
+    remaining = f"; remaining time with {processes}: {share}" if waiting else ""
+    say(f"\n{found.count('done')} of {len(found)} runs are done,{failed} {len(waiting)} to do{remaining}.")
+    if estimate.unknown:
+        say(f"The time of {estimate.unknown} runs is unknown: no similar run has been measured in {folder}.")
+
+
+def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:
+    """Print what a run of a plan did."""
+    from skpml.experiments import format_duration
+
+    for path in outcome.set_aside:
+        show_warning(f"a file could not be read; its run was repeated, and the file was moved to {path}")
+    parts = [f"{len(outcome.executed)} runs done in {format_duration(outcome.seconds)}"]
+    parts += [f"{outcome.skipped} already present"] if outcome.skipped else []
+    parts += [f"{outcome.elsewhere} done by another process"] if outcome.elsewhere else []
+    parts += [f"{outcome.left} omitted because of --limit"] if outcome.left else []
+    say(f"{plan.suite.name}: {', '.join(parts)}. Results are in {folder}.")
+    warn_of_mixed_data(plan, folder)
+    show_failures(plan, outcome.failed, folder)
+
+
+def warn_of_mixed_data(plan: Plan, folder: Path) -> None:
+    """Warn of configurations whose results come from different data."""
+    from skpml.experiments import Store, find_mixed_data
+
+    for name in find_mixed_data(Store(folder).records(run.key for run in plan.runs)):
+        show_warning(
+            f"the results on {name} come from different data with that name; use a new folder of results, or remove "
+            f"those of {name} from {folder / 'runs'}"
+        )
+
+
+def show_failures(plan: Plan, failed: list[dict[str, Any]], folder: Path) -> None:
+    """Print one line for each kind of failure of a method, with an example."""
+    if not failed:
+        return
+    from skpml.experiments import place_of
+
+    show_warning(
+        f"{len(failed)} runs failed; --retry-failed repeats them, 'skpml bench status --failed' shows tracebacks:"
+    )
+    groups = _group(plan, failed)
+    for (label, kind, message), records in list(groups.items())[:_FAILURES_SHOWN]:
+        others = f" and {len(records) - 1} more" if len(records) > 1 else ""
+        path = folder / "runs" / f"{records[0]['key']}.json"
+        show_warning(f"{label}: {kind}: {message} ({place_of(records[0]['run'])}{others}; {path})")
+    if len(groups) > _FAILURES_SHOWN:
+        show_warning(f"and {len(groups) - _FAILURES_SHOWN} other errors")
+
+
+def show_tracebacks(plan: Plan, failed: list[dict[str, Any]]) -> None:
+    """Print the traceback of the first run of each kind of failure."""
+    from skpml.experiments import place_of
+
+    for (label, _, _), records in _group(plan, failed).items():
+        others = f" and {len(records) - 1} more" if len(records) > 1 else ""
+        traceback = records[0]["error"]["traceback"].rstrip()
+        say(f"{label} on {place_of(records[0]['run'])}{others}:\n\n{traceback}\n")
+    say(f"{len(failed)} of {len(plan.runs)} runs failed." if failed else "No run failed.")
+
+
+def _group(plan: Plan, failed: list[dict[str, Any]]) -> dict[tuple[str, str, str], Any]:
+    from skpml.experiments import group_failures
+
+    records = {record["key"]: record for record in failed}
+    entries = [entry for entry in plan.entries if entry.run.key in records]
+    return group_failures((entry.label, records[entry.run.key]) for entry in entries)
+
+
+@contextmanager
+def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
+    """Show a bar on a terminal, else print a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    console = stderr_console()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("remaining: {task.fields[remaining]}"),
+    )
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escape(name), total=None, remaining="unknown")
+        last_line = time.monotonic()
+
+        def update(progress: Progress) -> None:
+            nonlocal last_line
+            remaining = "nothing" if progress.done == progress.total else str(progress.remaining)
+            remaining += f" ({progress.failed} failed)" if progress.failed else ""
+            bar.update(task, completed=progress.done, total=progress.total, remaining=remaining)
+            if not console.is_terminal and time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+                last_line = time.monotonic()
+                line = f"{name}: {progress.done} of {progress.total} runs, remaining: {remaining}"
+                console.print(Text(line), soft_wrap=True)
+
+        yield update
+
+
+def show_comparison(pairs: list[PairComparison]) -> None:
+    """Print wins, ties, losses and tests of two methods, and the difference on each configuration."""
+    from skpml.experiments import format_number, format_p_value, metric_title
+
+    one, other = pairs[0].one, pairs[0].other
+    titles = [f"{metric_title(pair.metric)} {'↑' if pair.greater_is_better else '↓'}" for pair in pairs]
+    numbers = ("N", "wins", "ties", "losses", "p (Wilcoxon)", "effect size")
+    summary = make_table("metric", *numbers, right=numbers)
+    for title, pair in zip(titles, pairs, strict=True):
+        counts, test = pair.counts, pair.test
+        tested = ("–", "–")
+        if test is not None:
+            tested = (format_p_value(test.p_value), format_number(test.effect_size, 2))
+        summary.add_row(
+            title, *map(str, (len(pair.values), counts.wins, counts.ties, counts.losses)), *tested
+        )
+    say(f"{one} against {other}: configurations won, tied and lost\n")
+    show_table(summary)
+    say(f"\nDifference {one} − {other} on each configuration\n")
+    details = make_table("configuration", *titles, right=titles)
+    differences = [pair.values[one] - pair.values[other] for pair in pairs]
+    for name in dict.fromkeys(name for values in differences for name in values.index):
+        row = (format_number(values.get(name, float("nan")), 4) for values in differences)
+        details.add_row(escape(name), *row)
+    show_table(details)
+    left_out = {name: why for pair in pairs for name, why in pair.left_out.items()}
+    if left_out:
+        say("\nLeft out: " + "; ".join(f"{name} ({why})" for name, why in left_out.items()) + ".")

@@ -1,0 +1,413 @@
+"""A suite: an experiment described in TOML and validated by pydantic."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path, PurePath
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from skpml.datasets import READERS
+from skpml.metrics import METRICS
+from skpml.registry import get_method, list_methods
+
+PAPER_METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
+DENOISING = ("precision", "recall", "f1", "auc")
+DECOMPOSITIONS = ("low-rank-orthogonal", "low-rank-sparse")
+
+_SHIPPED = "skpml.experiments.suites"
+_CUSTOM_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+# Location of a value in the file, such as ("methods", 0, "name").
+KeyPath = tuple[str | int, ...]
+
+
+class SuiteError(ValueError):
+    """Raised for an invalid suite.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong.
+    source : str, default=""
+        The file of the suite.
+    key : str, default=""
+        Key path of the wrong value, such as ``"methods[0].tuning.grid"``. Positions start at 0.
+    """
+
+    about_a_suite = True
+
+    def __init__(self, problem: str, source: str = "", key: str = "") -> None:
+        super().__init__(": ".join(filter(None, (source, key, problem))))
+        self.problem, self.source, self.key = problem, source, key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.source, self.key)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Tuning(_Part):
+    """How the parameters of a method are chosen inside each training fold.
+
+    Attributes
+    ----------
+    selector : {"label-free", "oracle"}
+        Without true labels, or with the true labels of inner folds.
+    grid : mapping of parameter to list of values
+    inner_folds : int
+    search : {"grid", "halving"}
+    """
+
+    selector: Literal["label-free", "oracle"] = "label-free"
+    grid: dict[str, list[Any]] = Field(min_length=1)
+    inner_folds: int = Field(default=3, ge=2)
+    search: Literal["grid", "halving"] = "grid"
+
+
+class MethodEntry(_Part):
+    """A method of a suite.
+
+    Attributes
+    ----------
+    name : str
+        As in :func:`skpml.list_methods`, or ``"package.module:Class"`` for a custom class.
+    label : str
+        Unique name in tables; `name` by default.
+    role : {"method", "floor", "ceiling"}
+        A ceiling is trained on true labels.
+    parameters : mapping
+        Parameters that differ from the defaults.
+    by_data : mapping of data set or configuration to parameters
+        Those of a configuration override those of a data set, which override `parameters`.
+    tuning : Tuning or None
+    sweep : mapping of parameter to list of values
+        One run for each value, one parameter at a time.
+    history : bool
+        Store what the method records about its iterations.
+    """
+
+    name: str
+    label: str = ""
+    role: Literal["method", "floor", "ceiling"] = "method"
+    parameters: dict[str, Any] = {}
+    by_data: dict[str, dict[str, Any]] = {}
+    tuning: Tuning | None = None
+    sweep: dict[str, list[Any]] = {}
+    history: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _use_name_as_label(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "label" not in values and "name" in values:
+            return {**values, "label": values["name"]}
+        return values
+
+    def parameters_on(self, configuration: str) -> dict[str, Any]:
+        """Return the parameters for a configuration, before any sweep or tuning.
+
+        Parameters
+        ----------
+        configuration : str
+
+        Returns
+        -------
+        dict
+        """
+        chosen = dict(self.parameters)
+        for key in dict.fromkeys((dataset_of(configuration), configuration)):
+            chosen |= self.by_data.get(key, {})
+        return chosen
+
+
+class Suite(_Part):
+    """An experiment: configurations × seeds × folds × methods, and what to report.
+
+    Attributes
+    ----------
+    name, title, description : str
+    kind : {"comparison", "ablation", "sensitivity", "convergence", "decomposition"}
+        Which figures the report contains.
+    configurations : list of str
+        Names for :func:`skpml.datasets.load_dataset`, or paths of data files relative to the file of the suite.
+    reading : mapping of path to options
+        Options of :func:`skpml.datasets.read_dataset` for data files among the configurations.
+    seeds : list of int
+        Seeds of noise and folds.
+    folds : int
+        Number of shuffled folds, drawn after the noise. A decomposition has none.
+    only_folds : list of int or None
+        Run only these folds.
+    metrics : list of str
+        Metrics in tables; records contain all metrics.
+    control : str or None
+        Label of the method that the others are compared with.
+    methods : list of MethodEntry
+    """
+
+    name: str = Field(min_length=1)
+    title: str = ""
+    description: str = ""
+    kind: Literal["comparison", "ablation", "sensitivity", "convergence", "decomposition"] = "comparison"
+    configurations: list[str] = Field(min_length=1)
+    reading: dict[str, dict[str, Any]] = {}
+    seeds: list[int] = Field(default=[0], min_length=1)
+    folds: int = Field(default=10, ge=2)
+    only_folds: list[int] | None = Field(default=None, min_length=1)
+    metrics: list[str] = Field(default=[], min_length=1)
+    control: str | None = None
+    methods: list[MethodEntry] = Field(min_length=1)
+
+    _folder: Path | None = PrivateAttr(default=None)
+    _source: str = PrivateAttr(default="")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _use_default_metrics(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "metrics" not in values:
+            default = DENOISING if values.get("kind") == "decomposition" else PAPER_METRICS
+            return {**values, "metrics": list(default)}
+        return values
+
+    @model_validator(mode="after")
+    def _check_consistent(self) -> Self:
+        for path, problem in _find_contradictions(self):
+            raise _Contradiction(path, problem)
+        return self
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of the file: base of relative paths and of custom modules."""
+        return self._folder
+
+    def method(self, label: str) -> MethodEntry:
+        """Return the method with a label.
+
+        Parameters
+        ----------
+        label : str
+
+        Returns
+        -------
+        MethodEntry
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        for entry in self.methods:
+            if entry.label == label:
+                return entry
+        known = ", ".join(entry.label for entry in self.methods)
+        raise ValueError(f"the suite {self.name!r} has no method {label!r}; choose from {known}")
+
+    def _error_at(self, path: KeyPath, problem: str) -> SuiteError:
+        return SuiteError(problem, self._source or self.name, _format_key(path))
+
+
+class _Contradiction(Exception):
+    """Passes the key path through pydantic, which only wraps its own exceptions."""
+
+    def __init__(self, path: KeyPath, problem: str) -> None:
+        super().__init__(problem)
+        self.path, self.problem = path, problem
+
+
+def shipped_suites() -> list[str]:
+    """List the names of the included suites.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from skpml.experiments import shipped_suites
+    >>> "paper" in shipped_suites()
+    True
+    """
+    names = (entry.name for entry in files(_SHIPPED).iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def load_suite(name: str | Path) -> Suite:
+    """Load an included suite by name, or a custom one by the path of its TOML file.
+
+    Parameters
+    ----------
+    name : str or path-like
+
+    Returns
+    -------
+    Suite
+
+    Raises
+    ------
+    SuiteError
+        If there is no such suite, or it is invalid; the message names the file and the key.
+
+    Examples
+    --------
+    >>> from skpml.experiments import load_suite
+    >>> len(load_suite("paper").configurations)
+    30
+    """
+    if str(name) in shipped_suites():
+        text = files(_SHIPPED).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        return parse_suite(text, source=f"{name}.toml")
+    path = Path(name)
+    if path.suffix != ".toml":
+        near = get_close_matches(str(name), shipped_suites(), n=1)
+        if path.with_name(f"{path.name}.toml").is_file():
+            near = [f"{name}.toml"]
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SuiteError(
+            f"there is no suite {str(name)!r}: {hint}Included suites are {', '.join(shipped_suites())}; "
+            "for a custom suite pass the path of a .toml file"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SuiteError(f"there is no file {path}") from None
+    except UnicodeDecodeError:
+        raise SuiteError("the file is not UTF-8", str(path)) from None
+    suite = parse_suite(text, source=str(path))
+    suite._folder = path.resolve().parent
+    return suite
+
+
+def parse_suite(text: str, *, source: str) -> Suite:
+    """Parse TOML text; `source` is the name of the file in error messages."""
+    try:
+        suite = Suite.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"this is not TOML: {error}", source) from None
+    except ValidationError as error:
+        # A mistyped key is also missing under its right name: report the typo.
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        raise SuiteError(_describe_problem(first), source, _format_key(first["loc"])) from None
+    except _Contradiction as error:
+        raise SuiteError(error.problem, source, _format_key(error.path)) from None
+    suite._source = source
+    return suite
+
+
+def _format_key(path: KeyPath) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+
+
+def _describe_problem(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        parents = error["loc"][:-1]
+        model = Tuning if "tuning" in parents else MethodEntry if "methods" in parents else Suite
+        return f"unknown key{suggest(str(error['loc'][-1]), model.model_fields)}"
+    if error["type"] == "missing":
+        return "this key is missing"
+    message = str(error["msg"])
+    return f"{message[:1].lower()}{message[1:]}, got {error['input']!r}"
+
+
+def dataset_of(configuration: str) -> str:
+    """Return ``"emotions"`` for ``"emotions-3"``."""
+    return re.sub(r"-\d+$", "", configuration)
+
+
+def is_data_file(configuration: str) -> bool:
+    """Whether a configuration is the path of a file and not a name."""
+    return configuration.lower().endswith(tuple(READERS))
+
+
+def suggest(word: str, choices: Any) -> str:
+    """Return a hint for a misspelled word: the closest choice, or all choices."""
+    near = get_close_matches(word, list(choices), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; choose from {', '.join(sorted(choices))}"
+
+
+def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
+    """Yield problems that the types of the single values do not show."""
+    for key in ("configurations", "seeds", "metrics"):
+        values = getattr(suite, key)
+        for position, value in enumerate(values):
+            if value in values[:position]:
+                yield (key, position), f"{value!r} is listed twice"
+    known = DENOISING if suite.kind == "decomposition" else tuple(METRICS)
+    for position, metric in enumerate(suite.metrics):
+        if metric not in known:
+            yield ("metrics", position), f"there is no metric {metric!r}{suggest(metric, known)}"
+    for fold in suite.only_folds or ():
+        if not 0 <= fold < suite.folds:
+            yield ("only_folds",), f"there is no fold {fold}; folds are numbered 0 to {suite.folds - 1}"
+    for seed in suite.seeds:
+        if not 0 <= seed < 2**31:
+            yield ("seeds",), f"a seed must be between 0 and 2147483647, got {seed}"
+    for path, options in suite.reading.items():
+        if path not in suite.configurations or not is_data_file(path):
+            yield ("reading", path), "this is not a data file among the configurations"
+            continue
+        reader = READERS[PurePath(path).suffix.lower()]
+        known_options = [option for option in inspect.signature(reader).parameters if option != "path"]
+        for option in options:
+            if option not in known_options:
+                yield ("reading", path, option), f"unknown option{suggest(option, known_options)}"
+    labels = [entry.label for entry in suite.methods]
+    for position, entry in enumerate(suite.methods):
+        if entry.label in labels[:position]:
+            key = "label" if entry.label != entry.name else "name"
+            yield ("methods", position, key), f"two methods have the label {entry.label!r}"
+        yield from _find_method_contradictions(suite, entry, ("methods", position))
+    if suite.control is not None and suite.control not in labels:
+        yield ("control",), f"no method has the label {suite.control!r}{suggest(suite.control, labels)}"
+
+
+def _find_method_contradictions(
+    suite: Suite, entry: MethodEntry, place: KeyPath
+) -> Iterator[tuple[KeyPath, str]]:
+    decomposition = suite.kind == "decomposition"
+    custom = not decomposition and _CUSTOM_CLASS.fullmatch(entry.name) is not None
+    choices = DECOMPOSITIONS if decomposition else tuple(list_methods())
+    # "my_method.py:Mine" and "my_method.Mine" mean "my_method:Mine".
+    misspelled = re.fullmatch(r"([A-Za-z_][\w.]*?)(?:\.py:|\.(?!py$))([A-Za-z_]\w*)", entry.name)
+    if misspelled and not decomposition:
+        hint = f"; did you mean '{misspelled[1]}:{misspelled[2]}'?"
+        yield (*place, "name"), f"there is no method {entry.name!r}{hint}"
+    elif not custom and entry.name not in choices:
+        hint = "" if decomposition else '; a custom class is "package.module:Class"'
+        yield (*place, "name"), f"there is no method {entry.name!r}{suggest(entry.name, choices)}{hint}"
+    datasets = {dataset_of(name) for name in suite.configurations} | set(suite.configurations)
+    for key in entry.by_data:
+        if key not in datasets:
+            yield (*place, "by_data", key), f"{key!r} is not a configuration{suggest(key, datasets)}"
+    grids = {"sweep": entry.sweep, "tuning": {} if entry.tuning is None else entry.tuning.grid}
+    for key, grid in grids.items():
+        for parameter, values in grid.items():
+            if not values:
+                yield (*place, key, parameter), "the list of values is empty"
+    if decomposition:
+        for key in ("tuning", "sweep"):
+            if getattr(entry, key):
+                yield (*place, key), "not available for a decomposition"
+    elif not custom:
+        yield from find_unknown_parameters(entry, place, get_method(entry.name)().get_params())
+
+
+def find_unknown_parameters(
+    entry: MethodEntry, place: KeyPath, known: Mapping[str, Any]
+) -> Iterator[tuple[KeyPath, str]]:
+    """Yield where a method of a suite sets a parameter that it does not have."""
+    paths: list[KeyPath] = [("parameters", name) for name in entry.parameters]
+    paths += [("by_data", key, name) for key, values in entry.by_data.items() for name in values]
+    paths += [("sweep", name) for name in entry.sweep]
+    paths += [("tuning", "grid", name) for name in (entry.tuning.grid if entry.tuning else ())]
+    for path in paths:
+        if path[-1] not in known:
+            hint = suggest(str(path[-1]), known)
+            yield (*place, *path), f"{entry.name} has no parameter {path[-1]!r}{hint}"
