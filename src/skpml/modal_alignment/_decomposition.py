@@ -25,12 +25,10 @@ from skpml.modal_alignment._updates import (
 class OrthogonalDecomposition:
     """Result of :func:`low_rank_orthogonal`: ``Y ≈ R Qᵀ``.
 
-    Attributes
+    Parameters
     ----------
-    pseudo_labels : array of shape (n, c)
-        R.
-    basis : array of shape (c, c)
-        Q.
+    pseudo_labels, basis : array of shape (n, c) and (c, c)
+        R and Q.
     objective : list of float
         Value after every iteration.
     n_iter : int
@@ -50,12 +48,10 @@ class OrthogonalDecomposition:
 class SparseDecomposition:
     """Result of :func:`low_rank_sparse`: ``Y = G + N``.
 
-    Attributes
+    Parameters
     ----------
-    low_rank : array of shape (n, c)
-        G.
-    sparse : array of shape (n, c)
-        N.
+    low_rank, sparse : array of shape (n, c)
+        G and N.
     n_iter : int
         Number of iterations.
     converged : bool
@@ -138,7 +134,7 @@ def low_rank_sparse(
     Y : array of shape (n, c)
         Floating point, of any array namespace.
     sparsity : float or None, default=None
-        σ; None is ``1/√max(n, c)``, for which exact recovery is proved if rank and noise are low enough.
+        Weight σ; None is ``1/√max(n, c)``, for which exact recovery is proved if rank and noise are low enough.
     max_iter : int, default=5000
         Maximum number of iterations.
     tol : float, default=1e-7

@@ -1,4 +1,4 @@
-"""PML-MA with a scikit-learn face."""
+"""PML-MA as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbor_similarity
-from skpml.modal_alignment._solver import WEIGHTS, Callback, Weights, solve
+from skpml.modal_alignment._solver import WEIGHTS, Callback, Weights, check_components, solve
 from skpml.modal_alignment._tuning import choose_weights, share_points
 from skpml.model_selection import Parameters, PointScores
 from skpml.views import ViewScaler
-
-__all__ = ["PMLMA"]
 
 # Below this, all confidences are taken to be 0.
 _NO_CONFIDENCE = 1e-3
 
 
+@fill_docstring
 class PMLMA(BasePMLClassifier):
     """Partial multi-label learning by feature-label modal alignment (PML-MA).
 
-    Splits the candidates Y into low-rank pseudo-labels R and noise, aligns R with the features in a common space,
-    globally and between neighbours, pulls rows towards the prototypes of their labels, and reads the classifier off the
-    alignment. Minimises, by alternating closed-form and proximal steps,
+    Decomposes the candidates Y into low-rank pseudo-labels R and noise, aligns R with the features in a common space,
+    globally and between neighbors, pulls rows towards the prototypes of their labels, and obtains the classifier from the
+    alignment [1]_. Minimizes, by alternating closed-form and proximal steps,
 
         ‖XP1 − RP2‖² + ‖Y − RQᵀ‖² + λ‖R‖* + α Σ_ij S_ij‖P1ᵀx_i − P2ᵀr_j‖² + β‖DX − RVᵀ‖² + γ‖P1P2ᵀ‖²
 
@@ -38,96 +38,96 @@ class PMLMA(BasePMLClassifier):
     Parameters
     ----------
     low_rank_weight : float, default=1.0
-        λ, the weight of the nuclear norm of the pseudo-labels, at least 0.
+        Weight λ of the nuclear norm of the pseudo-labels, at least 0.
     alignment_weight : float, default=0.01
-        α, the weight of the alignment between neighbors, at least 0.
+        Weight α of the alignment between neighbors, at least 0.
     prototype_weight : float, default=0.01
-        β, the weight of the distances to the prototypes, at least 0.
+        Weight β of the distances to the prototypes, at least 0.
     ridge_weight : float, default=1.0
-        γ, the weight of the size of the classifier, at least 0.
+        Weight γ of the size of the classifier, at least 0.
     tune : bool, default=False
         Choose the four weights without true labels: of about forty points, the one that ranks the candidates of held-out
         rows best. The given weights are then used only if no row has both a candidate and a non-candidate.
     n_neighbors : int, default=5
-        Neighbours of a row in the similarity graph.
+        Number of neighbors of a row in the similarity graph.
     subspace_dim : int or None, default=None
         Dimension m of the common space; None is the smaller of the number of mapped features and of labels.
-    feature_map : {"rbf", "linear"} or transformer, default="rbf"
-        What the solver sees of the scaled features: similarities to anchor rows, the features themselves, or the
-        output of a scikit-learn transformer.
+    %(feature_map)s
     n_anchors : int or None, default=None
-        Anchors of the "rbf" map; None follows the published rule, see :func:`skpml.features.default_n_anchors`.
+        Number of anchor rows of the "rbf" map; None follows the published rule, see
+        :func:`skpml.features.default_n_anchors`.
     prototypes : {"mean", "least-squares"}, default="mean"
-        Form of the class prototypes V.
+        Form of the prototypes V.
     basis : {"identity", "orthogonal"}, default="identity"
-        Keep the label basis Q at the identity, or learn it as the paper does. The learnt basis can drift and mix
-        labels; on no data set of the method page did it raise average precision, hence the default.
-    threshold : float or "auto", default="auto"
-        Scores above it are predicted. "auto" estimates, without any true label, how far the noise has lifted the
-        scores of negatives, and cuts half way; see :mod:`skpml.base`. The paper uses 0.5.
+        Keep the label basis Q at the identity, or learn it as the paper does. The learned basis can drift and mix
+        labels. It raised average precision on no data set that was measured, hence the default.
+    %(threshold)s
+        The paper uses 0.5.
     max_iter : int, default=50
+        Maximum number of iterations.
     tol : float, default=1e-3
-        Stop where the objective changes relatively by less.
+        Stop when the relative change of the objective is at most this.
     graph : scipy sparse matrix of shape (n, n) or None, default=None
-        Symmetric similarity of the training rows, instead of the neighbour graph.
-    views : dict of name to list of columns or None, default=None
-        Groups of columns of X, by position or by name in a data frame, that are views of their own; every column belongs
-        to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
-    view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
-        How much each view counts; "auto" learns it from the candidates.
+        Symmetric similarity of the training rows, instead of the neighbor graph.
+    views : dict of str to list of columns, or None, default=None
+        Groups of columns of X, by position or by name in a data frame, that are separate views; every column belongs to
+        one. Not needed if X is a list or dict of matrices. See :mod:`skpml.views`.
+    view_weights : "auto", dict of str to float, or sequence of float, default="auto"
+        Weight of each view; "auto" learns it from the candidates.
     without : collection of {"decomposition", "alignment", "prototypes"}, default=()
-        Parts of the objective to leave out, for ablation.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+        Terms of the objective to omit, for ablation.
+    %(on_empty)s
     callback : callable or None, default=None
-        Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. The fits
-        behind ``tune=True`` do not call it.
+        Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. Inner fits of
+        ``tune=True`` do not call it.
     random_state : int, RandomState or None, default=None
-        Draws the anchors, where not all rows are anchors, and the inner folds of ``tune=True``. Nothing else is
-        random.
+        Draws the anchors if not all rows are anchors, and the inner folds of ``tune=True``. Nothing else is random.
 
     Attributes
     ----------
     confidences_ : ndarray of shape (n, c)
-        R: how far each candidate of a training row is believed, between 0 and 1, and 0 outside the candidates.
+        R: confidence that a candidate is true, between 0 and 1, and 0 for non-candidates.
     coef_ : ndarray of shape (n_mapped_features, c)
-        Scores are ``mapped @ coef_``.
+        Scores are ``mapped @ coef_``. See the notes.
     prototypes_ : ndarray of shape (n_mapped_features, c)
+        V, of the confidences.
     basis_ : ndarray of shape (c, c)
+        Q.
     feature_projection_, label_projection_ : ndarray
-        P1 and P2; their product is ``coef_``.
+        P1 and P2; their product P1P2ᵀ is ``coef_``.
     weights_ : dict
-        The four weights of the fit, by name, given or chosen.
+        The four weights of the fit by name, given or chosen.
     selection_ : dict
-        ``"tried"``: a dict for every point that was judged, in the order of the search, with its four weights,
-        ``"precision"`` (mean over inner folds of the average precision of rows left out, the candidates taken for the
-        truth), ``"fold_precision"`` (of each fold) and ``"distance"`` (by how many standard errors its rows fall short
-        of the best point's). Empty where the weights were given.
-    threshold_ : float
-    classes_ : ndarray of shape (c,)
-        Label names.
+        ``"tried"`` has one dict for every point of ``tune=True``, in the order of the search: its four weights,
+        ``"precision"`` (mean over inner folds of the average precision of held-out rows against their candidates),
+        ``"fold_precision"`` (of each fold) and ``"distance"`` (by how many standard errors its rows fall short of those
+        of the best point).
     history_ : dict of ndarrays
         Each weighted loss term, the objective and ``‖Q − I‖`` after every iteration.
-    n_iter_ : int
-    converged_ : bool
-    view_weights_ : dict of name to float
-        Share of each view, with the sum 1; one matrix is "view 0".
-    scaler_, feature_map_ : fitted transformers
-    n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+    %(iterations)s
+    view_weights_ : dict of str to float
+        Share of each view; the shares sum to 1. A single matrix is "view 0".
+    scaler_ : ViewScaler
+        Scales the features.
+    feature_map_ : transformer
+        Maps the scaled features.
+    %(fitted)s
+
+    Notes
+    -----
+    As in the paper, the last step of a fit is one in R: ``confidences_`` are one step ahead of ``coef_`` and ``basis_``,
+    which were computed from the confidences before that step. With the default ``tol``, scores of a classifier fitted to
+    the final confidences would differ by about 0.003.
 
     References
     ----------
-    Y. Chen, W. Lv, Y. Huang, X. Fang, J. Wen, Y. Xu, G. Li. Feature-Label Modal Alignment for Robust Partial
-    Multi-Label Learning.
+    %(reference)s
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
+    %(example_data)s
     >>> from skpml import PMLMA
-    >>> from skpml.noise import top_up
-    >>> X, truth = make_multilabel_classification(300, random_state=0)
-    >>> model = PMLMA().fit(X, top_up(truth, 4, random_state=0))
+    >>> model = PMLMA().fit(X, candidates)
     >>> model.confidences_.shape
     (300, 5)
     """
@@ -136,7 +136,7 @@ class PMLMA(BasePMLClassifier):
         name="pml-ma",
         title="PML-MA",
         kind="flagship",
-        summary="low-rank labels aligned with features, globally and between neighbours",
+        summary="low-rank labels aligned with features, globally and between neighbors",
         confidences=True,
         nonlinear=True,
         random=True,
@@ -200,7 +200,10 @@ class PMLMA(BasePMLClassifier):
         self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
-        self._set_weights(X, Y)
+        self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
+        self.selection_: dict[str, Any] = {"tried": []}
+        if self.tune:
+            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
         scaled = self.scaler_.transform(X)
         similarity = self._similarity(scaled)
         self.feature_map_ = resolve_feature_map(
@@ -238,15 +241,8 @@ class PMLMA(BasePMLClassifier):
             )
         return solution.scores
 
-    def _set_weights(self, X: Any, Y: NDArray[Any]) -> None:
-        if self.tune:
-            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
-        else:
-            self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
-            self.selection_: dict[str, Any] = {"tried": []}
-
     def _with_known_views(self) -> PMLMA:
-        """A model for the same matrix whose views and their weights are those that were found."""
+        """Return a model for the stacked matrix, with the views and view weights that were found."""
         if len(self._view_columns) == 1:
             return self
         columns = {name: places.tolist() for name, places in self._view_columns.items()}
@@ -281,5 +277,6 @@ class PMLMA(BasePMLClassifier):
         )
         if isinstance(self.without, str) or not isinstance(self.without, Collection):
             raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
+        check_components(self.without)
         if not isinstance(self.tune, (bool, np.bool_)):
             raise ValueError(f"tune must be True or False, got {self.tune!r}.")

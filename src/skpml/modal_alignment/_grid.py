@@ -1,18 +1,18 @@
-"""PML-MA at every point of a grid of weights, sharing what the points have in common.
+"""Solve PML-MA at every point of a grid of weights, with shared work.
 
 Letters as in :mod:`skpml.modal_alignment._updates`. With m = c, Q = I and prototypes that are means, one iteration sees
 the features only through two symmetric maps of the pseudo-labels,
 
     G P1 = H R,  H = G (Xᵀdiag(w)X + γI)⁻¹ Gᵀ,  G = X + αSX        smoothed scores of the classifier
-    X V = K R diag(1/mass),  K = XXᵀ                               rows beside prototypes
+    X V = K R diag(1/mass),  K = XXᵀ                               rows against prototypes
 
 and the objective too: both alignment terms and the classifier's size add up to ``Σ w R² − 2⟨R, HR°⟩ + ⟨R°, HR°⟩``,
 where R° are the pseudo-labels that the classifier was fitted to. K depends on no weight, one eigendecomposition of
-``Xᵀdiag(w)X`` for each α gives H for every γ, and λ and β touch only thin arrays. R is zero outside the candidates, so
-that label j meets only the rows of H and K that have it as a candidate: one matrix product serves that label at all
-points of equal α and γ.
+``Xᵀdiag(w)X`` for each α gives H for every γ, and λ and β affect only thin arrays. R is zero for non-candidates, so that
+label j needs only the rows of H and K that have it as a candidate: one matrix product serves that label at all points of
+equal α and γ.
 
-Every point starts cold, from the candidates, and walks the iterations that a single fit walks.
+Every point starts from the candidates and makes the same iterations as a single fit.
 """
 
 from __future__ import annotations
@@ -32,34 +32,21 @@ from skpml.modal_alignment._solver import Weights
 
 Floats = NDArray[np.floating[Any]]
 
-# The maps of the points that walk together take at most about this much memory, and so do their label matrices.
+# Approximate memory limit for the maps of the points that iterate together, and for their label matrices.
 _BYTES_TOGETHER = 2 << 30
-# Bytes a cell of the label matrix that a walking point keeps or needs for a moment.
-_BYTES_A_CELL = 40
-# Steps of R are multiplied in single precision where the stopping rule is coarser than this.
+# Bytes per cell of the label matrix that an iterating point keeps or needs temporarily.
+_BYTES_PER_CELL = 40
+# Steps of R are multiplied in single precision if the tolerance is larger than this.
 _COARSE_TOLERANCE = 1e-5
-# Fewer points than these are multiplied with zeros and all: picking out the rows of each label costs more.
+# Fewer points than this are multiplied including zeros: selecting the rows of each label would cost more.
 _MANY_POINTS = 4
-# Iterations that a point is expected to take, for the choice between two ways to multiply.
+# Expected iterations per point, for the choice between two ways to multiply.
 _USUAL_ITERATIONS = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridPoint:
-    """What a fit with certain weights leaves behind.
-
-    Attributes
-    ----------
-    weights : Weights
-    coef : (d, c)
-        Scores are ``X @ coef``.
-    pseudo_labels : (n, c)
-        R, between 0 and the candidates.
-    objective : list of float
-        One value an iteration.
-    n_iter : int
-    converged : bool
-    """
+    """Result at one point, named as in :class:`~skpml.modal_alignment.Solution`."""
 
     weights: Weights
     coef: Floats
@@ -81,30 +68,12 @@ def solve_grid(
     max_iter: int = 50,
     tol: float = 1e-3,
 ) -> Iterator[GridPoint]:
-    """Minimise PML-MA's objective at every combination of weights.
+    """Minimize PML-MA's objective at every combination of weights, and yield the points as they finish.
 
     Equal to :func:`skpml.modal_alignment.solve` at each point, with the label basis kept at the identity, prototypes that
-    are means and the full common space (m = c), at a fraction of the cost. With ``tol`` above 1e-5 the change of R from
-    one iteration to the next is multiplied in single precision and added up in double precision, so that results agree
-    to about five digits; below, to rounding errors of double precision.
-
-    Parameters
-    ----------
-    X : (n, d)
-        Mapped features, float64, with d at least c.
-    Y : (n, c)
-        Candidates as 0.0 and 1.0.
-    similarity : scipy sparse (n, n) or None
-        Symmetric neighbour similarity; None leaves local alignment out.
-    low_rank_weight, alignment_weight, prototype_weight, ridge_weight : sequences of float
-        Values of λ, α, β and γ; γ above 0, the others at least 0.
-    max_iter, tol
-        As for a single fit.
-
-    Yields
-    ------
-    GridPoint
-        One for each combination, as they finish: the order is not that of the values.
+    are means and the full common space (m = c ≤ d), at a fraction of the cost. Every ridge weight must be above 0. With
+    ``tol`` above 1e-5 the change of R from one iteration to the next is multiplied in single precision and accumulated in
+    double precision, so that results agree to about five digits; below, to rounding errors of double precision.
     """
     if X.shape[1] < Y.shape[1]:
         raise ValueError(
@@ -136,20 +105,20 @@ def _solve_ridges(
     max_iter: int,
     tol: float,
 ) -> Iterator[GridPoint]:
-    """All points of one α and some γ. A function of its own: the maps are gone before the next ones are formed."""
+    """Solve all points of one α and some γ. In a function, so that the maps are freed before the next ones are formed."""
     classifiers = [_Classifier(side, ridge, len(inner)) for ridge in ridges]
     points = [(classifier, *weights) for classifier in classifiers for weights in inner]
     for start in range(0, len(points), points_together):
-        yield from _walk(side.shared, points[start : start + points_together], max_iter, tol)
+        yield from _iterate(side.shared, points[start : start + points_together], max_iter, tol)
 
 
 class _Shared:
-    """What no weight changes. Label matrices are kept by labels (c×n): rows of the products are then contiguous."""
+    """What depends on no weight. Label matrices are c×n, so that rows of the products are contiguous."""
 
     def __init__(self, X: Floats, Y: Floats, step_dtype: Any) -> None:
         self.X, self.step_dtype = X, np.dtype(step_dtype)
         self.Yt = np.ascontiguousarray(Y.T)
-        # The candidates one after the other, label by label: their places in the flat c×n matrix, and their rows.
+        # The candidates, label by label: their places in the flat c×n matrix, and their rows.
         self.places = np.flatnonzero(self.Yt)
         self.rows = self.places % Y.shape[0]
         self.ends = np.cumsum(np.count_nonzero(self.Yt, axis=1))
@@ -157,26 +126,26 @@ class _Shared:
         self.gram_map: _SymmetricMap | None = None
 
     def multiply_by_gram(self, n_points: int) -> None:
-        """Prepare products with K, and K of the candidates, from which every point starts."""
+        """Prepare products with K, and the product with the candidates, from which every point starts."""
         self.gram_map = _SymmetricMap(self.X, self, n_points)
         self.gram_of_candidates = (self.X @ (self.X.T @ self.Yt.T)).T.copy()
 
     def by_label(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """Values of the candidates (last axis), cut into labels."""
+        """Split values of the candidates (last axis) by label."""
         return np.split(values, self.ends[:-1], axis=-1)
 
     def map_bytes(self) -> int:
-        """Memory of the rows of a whole n×n map, gathered label by label."""
+        """Return the memory of the rows of a whole n×n map, gathered label by label."""
         return self.Yt.shape[1] * len(self.places) * self.step_dtype.itemsize
 
     def room(self, n_ridges: int) -> tuple[int, int]:
-        """How many values of γ, and how many points, may walk together."""
+        """Return how many values of γ, and how many points, may iterate together."""
         ridges = max(1, min(n_ridges, _BYTES_TOGETHER // max(1, self.map_bytes()) - 1))
-        return ridges, max(1, _BYTES_TOGETHER // (self.Yt.size * _BYTES_A_CELL))
+        return ridges, max(1, _BYTES_TOGETHER // (self.Yt.size * _BYTES_PER_CELL))
 
 
 class _SymmetricMap:
-    """Products of pseudo-labels with ``F Fᵀ`` for a factor F (n×r): by F twice or by the whole, as is cheaper."""
+    """Products of pseudo-labels with ``F Fᵀ`` for a factor F (n×r): by F twice or by the whole, whichever is cheaper."""
 
     def __init__(self, factor: Floats, shared: _Shared, n_points: int) -> None:
         (n, r), c = factor.shape, shared.Yt.shape[0]
@@ -188,7 +157,7 @@ class _SymmetricMap:
         self.factor = np.ascontiguousarray(factor, dtype=shared.step_dtype)
         if self.is_whole:
             whole = self.factor @ self.factor.T
-            # Several times as fast as indexing.
+            # Several times faster than indexing.
             self.blocks = [whole.take(rows, axis=0) for rows in self.rows]
             del self.factor
         else:
@@ -227,7 +196,7 @@ class _FeatureSide:
         values, self.basis = scipy.linalg.eigh(
             weighted.T @ weighted, driver="evd", overwrite_a=True, check_finite=False
         )
-        # A Gram matrix has no negative eigenvalues but for rounding.
+        # Negative eigenvalues of a Gram matrix are rounding errors.
         self.values = np.clip(values, 0.0, None)
         self.rotated = smoothed @ self.basis
         self.row_weights = w[shared.rows]
@@ -254,19 +223,19 @@ class _Classifier:
         return np.swapaxes(rotated @ side.basis.T, 1, 2)
 
 
-def _walk(
+def _iterate(
     shared: _Shared, weights: list[tuple[_Classifier, float, float]], max_iter: int, tol: float
 ) -> Iterator[GridPoint]:
-    """Step points of equal α together; each stays where its own stopping rule says so."""
+    """Iterate points of equal α together, each until its own stopping rule is met."""
     points = [_Point(shared, *chosen) for chosen in weights]
-    walking = points
+    active = points
     for iteration in range(max_iter):
         if iteration:
-            _multiply_steps(shared, walking)
-        for point in walking:
+            _multiply_steps(shared, active)
+        for point in active:
             point.step(tol)
-        walking = [point for point in walking if not point.converged]
-        if not walking:
+        active = [point for point in active if not point.converged]
+        if not active:
             break
     for classifier, group in groupby(points, key=lambda point: point.classifier):
         finished = list(group)
@@ -275,13 +244,13 @@ def _walk(
             yield point.result(np.ascontiguousarray(coef))
 
 
-def _multiply_steps(shared: _Shared, walking: list[_Point]) -> None:
-    """Add H and K times the last change of R to what each point keeps."""
-    for classifier, group in groupby(walking, key=lambda point: point.classifier):
+def _multiply_steps(shared: _Shared, active: list[_Point]) -> None:
+    """Add H and K times the last change of R to the products of each point."""
+    for classifier, group in groupby(active, key=lambda point: point.classifier):
         points = list(group)
         for point, part in zip(points, _products(shared, classifier.smoother, points), strict=True):
             point.smoothed += part
-    beside = [point for point in walking if point.beta]
+    beside = [point for point in active if point.beta]
     if beside and shared.gram_map is not None:
         for point, part in zip(beside, _products(shared, shared.gram_map, beside), strict=True):
             point.gram_labels += part
@@ -308,12 +277,12 @@ class _Point:
         self.converged = False
 
     def step(self, tol: float) -> None:
-        """One proximal gradient step in R with the classifier and prototypes of the present R; then the objective."""
+        """Make a proximal gradient step in R, with the classifier and prototypes of the current R."""
         shared, side, old = self.shared, self.classifier.side, self.values
         curvature = 2 + side.alpha * side.largest_degree
         if self.beta:
             mass = self.labels.sum(axis=1)
-            # A label without any mass has the zero prototype.
+            # A label without confidence has the zero prototype.
             shares = np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)
             between = (self.gram_labels @ self.labels.T) * np.outer(shares, shares)
             between = (between + between.T) / 2

@@ -44,16 +44,10 @@ HISTORY = (*TERMS, "objective", "basis_drift")
 class Weights:
     """Weights of the terms of PML-MA's objective.
 
-    Attributes
+    Parameters
     ----------
-    low_rank_weight : float
-        λ, of the nuclear norm of the pseudo-labels.
-    alignment_weight : float
-        α, of the alignment between neighbors.
-    prototype_weight : float
-        β, of the distances to the prototypes.
-    ridge_weight : float
-        γ, of the size of the classifier.
+    low_rank_weight, alignment_weight, prototype_weight, ridge_weight : float
+        Weights λ, α, β and γ, as in :class:`PMLMA`.
     """
 
     low_rank_weight: float = 1.0
@@ -74,16 +68,14 @@ class Solution:
     the classifier and the label basis were computed just before that step. At convergence the difference is of the order
     of the tolerance.
 
-    Attributes
+    Parameters
     ----------
     coef : array of shape (d, c)
-        ``P1 P2ᵀ``: scores are ``X @ coef``.
+        Classifier P1 P2ᵀ: scores are ``X @ coef``.
     scores : array of shape (n, c)
         Scores of the training rows.
-    feature_projection : array of shape (d, m)
-        P1.
-    label_projection : array of shape (c, m)
-        P2.
+    feature_projection, label_projection : array of shape (d, m) and (c, m)
+        P1 and P2.
     pseudo_labels : array of shape (n, c)
         R, between 0 and the candidates.
     basis : array of shape (c, c)
@@ -157,7 +149,7 @@ def solve(
     weights : Weights
         Weights of the terms.
     subspace_dim : int or None, default=None
-        m, the dimension of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every
+        Dimension m of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every
         update and stays the identity.
     prototypes : {"mean", "least-squares"}, default="mean"
         Form of V.
@@ -182,6 +174,12 @@ def solve(
         return fit.run(max_iter, tol, callback)
 
 
+def check_components(without: Collection[str]) -> None:
+    """Raise if a term to omit is unknown."""
+    if unknown := set(without) - set(COMPONENTS):
+        raise ValueError(f"without has unknown parts {sorted(unknown)}; choose from {list(COMPONENTS)}.")
+
+
 class _Fit:
     """State of one fit. Every update itself is a pure function."""
 
@@ -198,9 +196,7 @@ class _Fit:
     ) -> None:
         xp = self.xp = array_namespace(X, Y)
         d, c = X.shape[1], Y.shape[1]
-        unknown = without - set(COMPONENTS)
-        if unknown:
-            raise ValueError(f"without has unknown parts {sorted(unknown)}; choose from {list(COMPONENTS)}.")
+        check_components(without)
         m = min(d, c) if subspace_dim is None else subspace_dim
         if not 1 <= m <= min(d, c):
             raise ValueError(f"subspace_dim must lie between 1 and min(d, c) = {min(d, c)}, got {m}.")

@@ -12,7 +12,7 @@ then ridge and alignment weights in half decades.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import ceil, prod
 from numbers import Real
@@ -31,13 +31,25 @@ from skpml.model_selection import InnerFolds, Parameters, PointScores, fit_point
 if TYPE_CHECKING:
     from skpml.modal_alignment._estimator import PMLMA
 
-Point = tuple[float, float, float, float]
-
 N_FOLDS = 3
-_START: Point = (1.0, 1e-2, 0.0, 1.0)
+_START = dict(zip(WEIGHTS, (1.0, 1e-2, 0.0, 1.0), strict=True))
 _LAMS, _ALPHAS, _BETAS = (0.1, 1.0, 10.0), (1e-2, 0.1, 1.0), (0.0, 1e-3, 1e-2, 0.1)
 _GAMMAS = tuple(10.0**power for power in range(-3, 4))
 _STEPS = (1.0, 10**0.5, 1 / 10**0.5)
+# The values that each round tries around the best point.
+_ROUNDS: tuple[Callable[[dict[str, float]], dict[str, Sequence[float]]], ...] = (
+    lambda best: {"alignment_weight": _ALPHAS, "ridge_weight": _GAMMAS},
+    lambda best: {"low_rank_weight": _LAMS, "prototype_weight": _BETAS},
+    lambda best: {
+        name: [best[name] * step for step in _STEPS] for name in ("alignment_weight", "ridge_weight")
+    },
+)
+# Weights without effect if a term is omitted.
+_WEIGHT_OF_TERM = {
+    "decomposition": "low_rank_weight",
+    "alignment": "alignment_weight",
+    "prototypes": "prototype_weight",
+}
 
 
 def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, float], dict[str, Any]]:
@@ -57,12 +69,13 @@ def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, flo
     points: list[dict[str, float]] = []
     inner = clone(model).set_params(tune=False, random_state=seed)
     judge = judge_parameters(inner, points, folds.X, Y, folds.splits, target=Y, random_state=seed)
-    best = dict(zip(WEIGHTS, _START, strict=True))
+    best, fixed = _START, {_WEIGHT_OF_TERM[term]: _START[_WEIGHT_OF_TERM[term]] for term in model.without}
     # All rounds need the graphs and feature maps of the same folds.
     with shared_work():
         for plan in _ROUNDS:
-            for weights in plan(*best.values()):
-                point = _neutralize(dict(zip(WEIGHTS, weights, strict=True)), model.without)
+            values = {name: [best[name]] for name in WEIGHTS} | plan(best)
+            for combination in product(*values.values()):
+                point = dict(zip(WEIGHTS, combination, strict=True)) | fixed
                 points += [point] if point not in points else []
             judge.try_points(range(len(points)))
             best = points[judge.evidence().best()[0]]
@@ -87,27 +100,6 @@ def _check_rows(model: PMLMA, n_rows: int) -> None:
             f"tune=True fits two thirds of the rows and needs at least {needed} there, got {inner} of {n_rows};"
             f"{hint} set the weights and tune=False."
         )
-
-
-def _gamma_with_alpha(lam: float, alpha: float, beta: float, gamma: float) -> Iterable[Point]:
-    return product([lam], _ALPHAS, [beta], _GAMMAS)
-
-
-def _lam_with_beta(lam: float, alpha: float, beta: float, gamma: float) -> Iterable[Point]:
-    return product(_LAMS, [alpha], _BETAS, [gamma])
-
-
-def _finer(lam: float, alpha: float, beta: float, gamma: float) -> Iterable[Point]:
-    return product([lam], [alpha * step for step in _STEPS], [beta], [gamma * step for step in _STEPS])
-
-
-_ROUNDS = (_gamma_with_alpha, _lam_with_beta, _finer)
-
-
-def _neutralize(point: dict[str, float], without: Iterable[str]) -> dict[str, float]:
-    """Set the weights of terms that the objective lacks to their start: they change nothing."""
-    terms = {"decomposition": 0, "alignment": 1, "prototypes": 2}
-    return point | {WEIGHTS[terms[term]]: _START[terms[term]] for term in without}
 
 
 def _draw_seed(random_state: Any) -> int:
@@ -181,8 +173,8 @@ def share_points(
         key = tuple(float(point.get(name, getattr(model, name))) for name in WEIGHTS)
         places.setdefault(key, []).append(place)
     similarity = first._similarity(scaled)
-    limits = {"max_iter": model.max_iter, "tol": model.tol}
-    for found in solve_grid(mapped, Y.astype(np.float64), similarity, **values, **limits):
+    labels, max_iter, tol = Y.astype(np.float64), model.max_iter, model.tol
+    for found in solve_grid(mapped, labels, similarity, max_iter=max_iter, tol=tol, **values):
         scores = new @ found.coef
         for place in places.get(tuple(getattr(found.weights, name) for name in WEIGHTS), ()):
             yield place, scores

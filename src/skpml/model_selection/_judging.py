@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -218,12 +219,12 @@ class Judge:
         rows = [array_namespace(*parts).concat(parts) for parts in (self._rows[point] for point in points)]
         folds = [self._precision[point] for point in points]
         if self._pooled:
-            precision = [float(array_namespace(each).mean(each)) if each.shape[0] else 0.0 for each in rows]
+            means = [float(array_namespace(each).mean(each)) if each.shape[0] else 0.0 for each in rows]
             precision = [
-                -np.inf if -np.inf in part else mean for part, mean in zip(folds, precision, strict=True)
+                -np.inf if -np.inf in fold else mean for fold, mean in zip(folds, means, strict=True)
             ]
         else:
-            precision = [mean_of_folds(part) for part in folds]
+            precision = [mean_of_folds(fold) for fold in folds]
         best = rows[max(range(len(points)), key=precision.__getitem__)]
         return Evidence(
             points=points,
@@ -261,9 +262,9 @@ def judge_parameters(
     def score_points(places: Sequence[int], fold: int) -> PointScores:
         train, held_out = splits[fold]
         inner = clone(model).set_params(**{path: graph[train][:, train] for path, graph in graphs.items()})
+        share = getattr(inner, "_scores_of_points", partial(fit_points, inner))
         with warnings.catch_warnings(action="ignore"):
-            yield from scores_of_points(
-                inner,
+            yield from share(
                 [points[place] for place in places],
                 take_rows(X, train),
                 candidates[train],
@@ -271,14 +272,6 @@ def judge_parameters(
             )
 
     return Judge(score_points, [target[held_out] for _, held_out in splits])
-
-
-def scores_of_points(
-    model: Any, points: Sequence[Parameters], X: Any, candidates: NDArray[Any], held_out: Any
-) -> PointScores:
-    """Score held-out rows at every point, by the hook of the method if it has one."""
-    share = getattr(model, "_scores_of_points", None)
-    return (share or (lambda *rows: fit_points(model, *rows)))(points, X, candidates, held_out)
 
 
 def fit_points(
@@ -297,7 +290,9 @@ def fit_points(
 
 def _prepare_for_folds(model: Any, n_rows: int, random_state: int) -> tuple[Any, dict[str, Any]]:
     """Copy a model so that it can be fitted to a part of the rows; and its graphs by parameter name."""
-    model, changes, graphs = clone(model), {}, {}
+    model = clone(model)
+    changes: dict[str, Any] = {}
+    graphs: dict[str, Any] = {}
     for path, value in model.get_params().items():
         name = path.rpartition("__")[2]
         if name == "on_empty":

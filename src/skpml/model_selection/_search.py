@@ -69,7 +69,7 @@ def candidate_precision(candidates: Any, scores: Any) -> float:
 class Selection:
     """Result of :func:`select_parameters`.
 
-    Attributes
+    Parameters
     ----------
     parameters : dict
         The best point of the grid, for ``estimator.set_params(**parameters)``.
