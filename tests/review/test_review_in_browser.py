@@ -374,8 +374,7 @@ def test_the_export_tells_of_suggested_drops_that_would_stay(show: Any) -> None:
     press(page, "k")
     exported(page)
     assert page.locator("#notices p").inner_text() == (
-        "1 decision exported. 1 tag with the suggestion drop and no decision will stay: to drop them too, accept the "
-        "suggestions (More) and export again."
+        "1 decision exported. 1 suggested drop left undecided will stay. Accept suggestions to drop them."
     )
     page.locator("#notices").evaluate("element => element.replaceChildren()")
     press(page, "d")
@@ -414,7 +413,7 @@ def test_suggestions_are_accepted_at_once_without_touching_decisions_and_undone(
     page = show(small_payload())
     press(page, "ArrowDown", "k")
     choose_command(page, "Accept suggestions")
-    assert page.locator("#notices p").inner_text().startswith("Accepted 2 suggestions: 1 kept, 1 dropped.")
+    assert page.locator("#notices p").inner_text().startswith("Accepted: 1 kept, 1 dropped.")
     assert page.evaluate("document.activeElement.textContent") == "More"
     assert (
         exported(page)

@@ -53,40 +53,30 @@ export const decisions = {
     return cellCount - this.counts[UNDECIDED];
   },
 
-  // Applies a list of [cell, state] as one step and returns how many cells changed.
+  // Applies a list of [cell, state] as one step, the last one of a cell, and returns how many cells changed.
   apply(changes) {
-    const step = this.write(changes);
-    if (step.length > 0) this.steps.push(step);
-    this.save();
-    return step.length;
+    const open = [...new Map(changes)].filter(([cell, state]) => this.states[cell] !== state);
+    if (open.length > 0) this.steps.push(open.map(([cell]) => [cell, this.states[cell]]));
+    this.write(open);
+    return open.length;
   },
 
   // Reverts the last step and returns the cells that it changed.
   undo() {
     const step = this.steps.pop() ?? [];
-    // Backwards, because a step may change a cell twice.
-    this.write(step.toReversed());
-    this.save();
+    this.write(step);
     return step.map(([cell]) => cell);
   },
 
   write(changes) {
-    const step = [];
-    for (const [cell, state] of changes) {
-      if (this.states[cell] !== state) step.push([cell, this.states[cell]]);
-      this.states[cell] = state;
-    }
-    return step;
-  },
-
-  save() {
+    for (const [cell, state] of changes) this.states[cell] = state;
     this.unsaved = true;
     storage.set(STORAGE_KEY, Array.from(this.states, (state) => LETTERS[state]).join(""));
     this.onchange();
   },
 };
 // Some browsers allow reading but not writing; this finds out.
-decisions.save();
+decisions.write([]);
 
 // The same page in another window has changed something.
 window.addEventListener("storage", (event) => {
@@ -103,10 +93,8 @@ const COLUMNS = ["id", "row", "label", "decision", "confidence"];
 const WORDS = ["", "keep", "drop"];
 
 // Fields are written unchanged, even one that a spreadsheet would take for a formula.
-function formatLine(fields) {
-  const quote = (text) => (/[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return `${fields.map((field) => quote(String(field))).join(",")}\n`;
-}
+const quote = (text) => (/[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const formatLine = (fields) => `${fields.map((field) => quote(String(field))).join(",")}\n`;
 
 // Saves all decisions as a file for `skpml clean apply`.
 export function downloadDecisions() {

@@ -1,6 +1,6 @@
 // The list: which cells it shows, in which order, and their rows.
 
-import { byId, cellCount, cells, formatConfidence, itemOf, items, labelOf, labels, STATES, UNDECIDED } from "./data.js";
+import { byId, cells, formatConfidence, itemOf, items, labelOf, labels, STATES } from "./data.js";
 import { decisions } from "./decisions.js";
 
 // More rows than these make a browser slow; filters lead to the others.
@@ -19,23 +19,25 @@ function searchText(cell) {
 // because comparing them is slow.
 const collator = new Intl.Collator("en", { numeric: true });
 function compareNames(column, names) {
+  const positions = cells[column];
   const ranks = new Uint32Array(names.length);
   const sorted = Array.from(names.keys()).sort((a, b) => collator.compare(names[a], names[b]));
   for (const [rank, place] of sorted.entries()) ranks[place] = rank;
-  return (a, b) => ranks[column[a]] - ranks[column[b]];
+  return (a, b) => ranks[positions[a]] - ranks[positions[b]];
 }
 const comparisons = {
   doubted: () => (a, b) => cells.confidence[a] - cells.confidence[b],
   believed: () => (a, b) => cells.confidence[b] - cells.confidence[a],
-  label: () => compareNames(cells.label, labels),
+  label: () => compareNames("label", labels),
   id: () =>
     compareNames(
-      cells.item,
-      items.map(({ id }) => id),
+      "item",
+      Array.from(items, (item) => item.id),
     ),
 };
 const orders = { usefulness: Uint32Array.from(cells.item.keys()) };
 
+// The row of each cell that was listed.
 const rows = new Map();
 
 export const list = {
@@ -53,14 +55,13 @@ export const list = {
   refresh() {
     const { label, action, state, search, sort } = this.filters;
     const words = fold(search).split(/\s+/).filter(Boolean);
-    const isInState = (cell) =>
-      state === "decided" ? decisions.states[cell] !== UNDECIDED : STATES[decisions.states[cell]] === state;
+    const states = state === "decided" ? ["kept", "dropped"] : [state];
     orders[sort] ??= orders.usefulness.slice().sort(comparisons[sort]());
     const found = orders[sort].filter(
       (cell) =>
         (label < 0 || cells.label[cell] === label) &&
         (action === "" || cells.action[cell] === action) &&
-        (state === "" || isInState(cell)) &&
+        (state === "" || states.includes(STATES[decisions.states[cell]])) &&
         (words.length === 0 || words.every((word) => searchText(cell).includes(word))),
     );
     this.matches = found.length;
@@ -93,12 +94,8 @@ export const list = {
   },
 
   get filtered() {
-    const { label, action, state } = this.filters;
-    return this.matches < cellCount || label >= 0 || action !== "" || state !== "";
-  },
-
-  get pageSize() {
-    return Math.max(1, Math.floor(this.scroller.clientHeight / (this.scroller.firstChild?.offsetHeight ?? 1)) - 1);
+    const { label, action, state, search } = this.filters;
+    return label >= 0 || action + state + search.trim() !== "";
   },
 };
 

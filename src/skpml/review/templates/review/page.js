@@ -5,8 +5,6 @@ import { itemOf, KEPT, labelOf, labels, make, plural, STATES, UNDECIDED } from "
 import { decisions, downloadDecisions, parseDecisions, storage } from "./decisions.js";
 import { list, MAX_ROWS } from "./list.js";
 
-// ---- Messages ----
-
 // For screen readers.
 function announce(text) {
   byId("status").textContent = text;
@@ -18,20 +16,21 @@ function notify(text, kind = "plain") {
   byId("notices").replaceChildren(make("div", { class: `notice ${kind}` }, make("p", {}, text), close));
 }
 
+const menu = document.querySelector("details.menu");
+const search = byId("search");
 const describeProgress = () => `${formatCount(decisions.decided)} of ${formatCount(cellCount)} decided`;
 
 function showProgress() {
-  const [, kept, dropped] = decisions.counts;
+  const [undecided, kept, dropped] = decisions.counts;
   byId("progress-words").textContent = describeProgress();
   byId("progress-kept").textContent = `${formatCount(kept)} kept`;
   byId("progress-dropped").textContent = `${formatCount(dropped)} dropped`;
-  byId("bar-kept").style.width = `${(100 * kept) / Math.max(1, cellCount)}%`;
-  byId("bar-dropped").style.width = `${(100 * dropped) / Math.max(1, cellCount)}%`;
+  byId("bar-kept").style.flexGrow = kept;
+  byId("bar-dropped").style.flexGrow = dropped;
+  byId("bar-undecided").style.flexGrow = undecided;
   byId("undo").setAttribute("aria-disabled", String(decisions.steps.length === 0));
   byId("storage-note").hidden = !storage.refused;
 }
-
-// ---- Details of the current cell ----
 
 function showDetail() {
   const cell = list.current;
@@ -63,10 +62,10 @@ function makeTag(item, label) {
   const state = STATES[decisions.states[cell]] ?? "not doubtful";
   const words = state === "undecided" ? `${formatConfidence(cells.confidence[cell])}, undecided` : state;
   const parts = [make("bdi", {}, label), make("small", {}, words)];
-  if (cell === undefined) return make("li", { class: "tag" }, make("span", {}, ...parts));
-  if (cell === list.current)
-    return make("li", { class: `tag ${state}`, "aria-current": "true" }, make("span", {}, ...parts));
-  return make("li", { class: `tag ${state}` }, make("button", { type: "button", "data-cell": cell }, ...parts));
+  const look = { class: `tag ${state}`, ...(cell === list.current && { "aria-current": "true" }) };
+  const isButton = cell !== undefined && cell !== list.current;
+  const attributes = isButton ? { type: "button", "data-cell": cell } : {};
+  return make("li", look, make(isButton ? "button" : "span", attributes, ...parts));
 }
 
 let shownImage = null;
@@ -86,8 +85,6 @@ function showImage({ id, image }) {
   box.replaceChildren(picture);
   picture.src = image.split(/[\\/]/).map(encodeURIComponent).join("/");
 }
-
-// ---- List and filters ----
 
 function goTo(cell) {
   list.choose(cell);
@@ -111,18 +108,10 @@ function showMatches() {
   byId("no-match").hidden = matches > 0;
   byId("no-match-words").textContent = cellCount === 0 ? "No tag is doubtful." : "No tag matches.";
   byId("clear").hidden = byId("clear-filters").hidden = !filtered;
-  byId("shown").textContent = filtered
-    ? `${formatCount(matches)} of ${formatCount(cellCount)}`
-    : formatCount(cellCount);
+  byId("shown").textContent = `${formatCount(matches)} of ${formatCount(cellCount)}`;
   byId("cap").hidden = matches <= MAX_ROWS;
   byId("cap").textContent = `The list ends after ${formatCount(MAX_ROWS)} tags. Use the filters to see the others.`;
   document.body.classList.toggle("filtered", filtered);
-}
-
-// ---- Commands ----
-
-function move(step) {
-  if (list.shown.length > 0) goTo(list.neighbor(step));
 }
 
 function decide(state) {
@@ -138,8 +127,8 @@ function decide(state) {
 
 // All undecided cells with a suggestion.
 function findOpen(action) {
-  const isOpen = (cell) => cells.action[cell] === action && decisions.states[cell] === UNDECIDED;
-  return Array.from(cells.item.keys()).filter(isOpen);
+  const undecided = Array.from(cells.item.keys()).filter((cell) => decisions.states[cell] === UNDECIDED);
+  return undecided.filter((cell) => cells.action[cell] === action);
 }
 
 const isOpen = (panel) => document.body.classList.contains(`${panel}-open`);
@@ -148,20 +137,11 @@ function setOpen(panel, open) {
   byId(`${panel}-toggle`)?.setAttribute("aria-expanded", String(open));
 }
 
-const menu = document.querySelector("details.menu");
-const search = byId("search");
-
 // A button calls the command in its attribute data-command; `letterKeys` and `listKeys` call them by key.
 const commands = {
   keep: () => decide(KEPT),
   drop: () => decide(DROPPED),
-  next: () => move(1),
-  previous: () => move(-1),
-  nextPage: () => move(list.pageSize),
-  previousPage: () => move(-list.pageSize),
-  first: () => move(-cellCount),
-  last: () => move(cellCount),
-
+  next: () => goTo(list.neighbor(1)),
   // Goes to the next undecided cell; after the last row, continues at the first.
   skip() {
     const place = list.shown.indexOf(list.current);
@@ -181,13 +161,9 @@ const commands = {
 
   acceptSuggestions() {
     const [kept, dropped] = [findOpen("keep"), findOpen("drop")];
-    if (kept.length + dropped.length === 0)
-      return notify("There is no suggestion to accept: all undecided tags are marked ask.");
+    if (kept.length + dropped.length === 0) return notify("All undecided tags are marked ask.");
     decisions.apply([...kept.map((cell) => [cell, KEPT]), ...dropped.map((cell) => [cell, DROPPED])]);
-    notify(
-      `Accepted ${plural(kept.length + dropped.length, "suggestion")}: ${formatCount(kept.length)} kept, ` +
-        `${formatCount(dropped.length)} dropped. Undo reverts all of them.`,
-    );
+    notify(`Accepted: ${formatCount(kept.length)} kept, ${formatCount(dropped.length)} dropped. Undo reverts this.`);
   },
 
   deleteDecisions() {
@@ -202,17 +178,13 @@ const commands = {
     const open = findOpen("drop").length;
     if (open === 0) return announce(exported);
     // Otherwise a person who decides only tags marked ask would get the others back without notice.
-    notify(
-      `${exported} ${plural(open, "tag")} with the suggestion drop and no decision will stay: ` +
-        "to drop them too, accept the suggestions (More) and export again.",
-    );
+    notify(`${exported} ${plural(open, "suggested drop")} left undecided will stay. Accept suggestions to drop them.`);
   },
 
   importDecisions: () => byId("import-file").click(),
   showHelp: () => byId("help").showModal(),
   closeNotice: () => byId("notices").replaceChildren(),
-
-  search: () => search.select(),
+  search: () => search.focus(),
   clearFilters() {
     for (const field of document.querySelectorAll("#filters select")) field.selectedIndex = 0;
     search.value = "";
@@ -242,14 +214,10 @@ async function importFile(event) {
   event.target.value = "";
 }
 
-// ---- Keys and clicks ----
-
 const letterKeys = { k: "keep", d: "drop", u: "undo", j: "next", "/": "search", "?": "showHelp" };
 // These work in the list; elsewhere they press buttons and scroll.
-const listKeys = {
-  ...{ ArrowDown: "next", ArrowUp: "previous", PageDown: "nextPage", PageUp: "previousPage" },
-  ...{ Home: "first", End: "last", " ": "skip", Enter: "skip" },
-};
+const listKeys = { " ": "skip", Enter: "skip" };
+const listSteps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -cellCount, End: cellCount };
 
 // Escape closes what is open, the topmost first.
 function stepBack(target) {
@@ -269,7 +237,9 @@ function findKeyCommand({ target, key, ctrlKey, metaKey, altKey, shiftKey, repea
   const letter = key.toLowerCase();
   if ((ctrlKey || metaKey) && !altKey && !shiftKey && letter === "z") return commands.undo;
   if (ctrlKey || metaKey || altKey) return undefined;
-  if (target === document.body || list.grid.contains(target)) if (listKeys[key]) return commands[listKeys[key]];
+  const inList = target === document.body || list.grid.contains(target);
+  if (inList && key in listSteps) return () => goTo(list.neighbor(listSteps[key]));
+  if (inList && key in listKeys) return commands[listKeys[key]];
   // A key held down must not decide on rows that nobody has read.
   const ignored = !byId("one-key").checked || (repeat && "kd".includes(letter));
   return ignored ? undefined : commands[letterKeys[letter]];
@@ -305,9 +275,7 @@ for (const field of document.querySelectorAll("#filters select")) field.addEvent
 search.addEventListener("input", relist);
 byId("import-file").addEventListener("change", importFile);
 byId("one-key").checked = storage.get("skpml-review-one-key") !== "off";
-byId("one-key").addEventListener("change", ({ target }) =>
-  storage.set("skpml-review-one-key", target.checked ? "on" : "off"),
-);
+byId("one-key").onchange = ({ target }) => storage.set("skpml-review-one-key", target.checked ? "on" : "off");
 decisions.onchange = () => {
   showProgress();
   list.redraw();
