@@ -47,11 +47,14 @@ n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
     Names of the features, if X had names.""",
+    "objective_history": """\
+history_ : dict of ndarrays
+    The objective, and its weighted terms if it has several, one value per iteration.""",
     "iterations": """\
 n_iter_ : int
     Number of iterations.
 converged_ : bool
-    Whether the fit stopped before ``max_iter``.""",
+    Whether the stop rule was met within ``max_iter`` iterations.""",
     "scaler": """\
 scaler_ : RangeScaler
     Scales the features to [−1, 1].""",
@@ -108,11 +111,14 @@ _PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 def fill_docstring(documented: Documented, texts: Mapping[str, str] | None = None) -> Documented:
     """Replace each line ``%(name)s`` in the docstring of a class or function by the shared text of that name.
 
-    ``texts`` adds to the shared texts. ``%(reference)s`` is the reference in the facts of a method.
+    ``texts`` adds to the shared texts. ``%(reference)s`` is the reference in the facts of a method;
+    ``%(reference_and_data)s`` adds the start of the examples, with data.
     """
     known = {**_TEXTS, **(texts or {})}
     if hasattr(documented, "_facts"):
         known["reference"] = f".. [1] {documented._facts.reference}"
+        sections = ("References", "----------", known["reference"], "", "Examples", "--------")
+        known["reference_and_data"] = "\n".join([*sections, known["example_data"]])
     if documented.__doc__:
         documented.__doc__ = _PLACEHOLDER.sub(
             lambda found: indent(known[found[2]], found[1]), documented.__doc__

@@ -10,15 +10,4 @@ from skpml.baselines._pml_nd import PMLND
 from skpml.baselines._pml_ni import PMLNI
 from skpml.baselines._pml_plr import PMLPLR
 
-__all__ = [
-    "FBDPML",
-    "PAMB",
-    "PARTICLE",
-    "PLENFN",
-    "PMLFP",
-    "PMLLC",
-    "PMLLRS",
-    "PMLND",
-    "PMLNI",
-    "PMLPLR",
-]
+__all__ = ["FBDPML", "PAMB", "PARTICLE", "PLENFN", "PMLFP", "PMLLC", "PMLLRS", "PMLND", "PMLNI", "PMLPLR"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,6 @@ from skpml.graph import neighbor_similarity
 Array = NDArray[Any]
 Matrix = NDArray[np.float64]
 History = dict[str, list[float]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Solution:
-    """Result of a solver: one value per iteration in each list of ``history``, and whether it met its stop rule."""
-
-    history: History
-    converged: bool
 
 
 def append(history: History, **values: float) -> None:

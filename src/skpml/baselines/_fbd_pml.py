@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import MethodFacts
-from skpml.baselines._common import AnchorClassifier, Array, History, Solution, append, square
+from skpml.baselines._common import AnchorClassifier, Array, History, append, square
 from skpml.linalg import ridge_factor
 
 # Lower bound of a row's label mass: a row without mass would never regain any.
@@ -29,17 +30,6 @@ class Weights:
     fidelity: float = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Disambiguation(Solution):
-    """W, ΦW, P, F and M of the last iteration."""
-
-    coef: Array
-    scores: Array
-    predictive_labels: Array
-    memberships: Array
-    prototypes: Array
-
-
 def solve(
     mapped: Array,
     X: Array,
@@ -49,7 +39,7 @@ def solve(
     weights: Weights,
     max_iter: int = 50,
     tol: float = 1e-4,
-) -> Disambiguation:
+) -> Bunch:
     """Minimize FBD-PML's objective by block updates, each of which cannot raise it.
 
     ``mapped`` is Φ (n×h), X are scaled features for the prototypes, ``similarity`` symmetric graph weights without self
@@ -82,7 +72,7 @@ def solve(
             converged = abs(before - now) <= tol * before
             if converged:
                 break
-    return Disambiguation(
+    return Bunch(
         coef=W,
         scores=scores,
         predictive_labels=P,
@@ -149,6 +139,7 @@ def update_predictive_labels(scores: Array, F: Array, Y: Array, mass: Array, wei
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class FBDPML(AnchorClassifier):
     """Fuzzy bifocal disambiguation (FBD-PML), reimplemented from the abstract.
 
@@ -192,8 +183,7 @@ class FBDPML(AnchorClassifier):
         M, in scaled features.
     coef_ : ndarray of shape (n_mapped_features, n_labels)
         W; scores are ``mapped @ coef_``.
-    history_ : dict of ndarrays
-        Each weighted loss term and the objective, one value per iteration.
+    %(objective_history)s
     %(iterations)s
     %(scaler_and_map)s
     %(fitted)s
@@ -204,18 +194,25 @@ class FBDPML(AnchorClassifier):
 
     No update raises the objective, but the objective itself changes with ``s_i`` from one iteration to the next.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import FBDPML
     >>> model = FBDPML(random_state=0).fit(X, candidates)
     >>> model.memberships_.sum(axis=1).round(6).max()
     np.float64(1.0)
     """
+
+    lam1: float = 0.01
+    lam2: float = 0.01
+    lam3: float = 10.0
+    lam4: float = 0.1
+    lam5: float = 1.0
+    n_neighbors: int = 5
+    n_anchors: int | None = None
+    threshold: float | str = "auto"
+    max_iter: int = 50
+    tol: float = 1e-4
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="fbd-pml",
@@ -231,35 +228,6 @@ class FBDPML(AnchorClassifier):
         "learning. Neural Networks 185:107137, 2025.",
         comparison_threshold=0.5,
     )
-
-    def __init__(
-        self,
-        *,
-        lam1: float = 0.01,
-        lam2: float = 0.01,
-        lam3: float = 10.0,
-        lam4: float = 0.1,
-        lam5: float = 1.0,
-        n_neighbors: int = 5,
-        n_anchors: int | None = None,
-        threshold: float | str = "auto",
-        max_iter: int = 50,
-        tol: float = 1e-4,
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.lam1 = lam1
-        self.lam2 = lam2
-        self.lam3 = lam3
-        self.lam4 = lam4
-        self.lam5 = lam5
-        self.n_neighbors = n_neighbors
-        self.n_anchors = n_anchors
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_parameters(

@@ -14,13 +14,13 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_random_state
+from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.baselines._common import Array, Matrix, Solution
+from skpml.baselines._common import Array, Matrix
 from skpml.features import RangeScaler
 from skpml.linalg import ridge_factor
 
@@ -106,18 +106,9 @@ class Weights:
     lam4: float = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class GuidedClassifier(Solution):
-    """W (d×c), and V (d×k) and U (k×c) of the network."""
-
-    coef: Matrix
-    hidden_coef: Matrix
-    output_coef: Matrix
-
-
 def solve(
     X: Matrix, J: Matrix, U: Matrix, V: Matrix, *, weights: Weights, max_iter: int = 200, tol: float = 1e-3
-) -> GuidedClassifier:
+) -> Bunch:
     """Minimize ``‖XW − J‖² + ‖XW − σ(XV)U‖² + λ₁‖W‖² + λ₂ tr(W L Wᵀ) + λ₃‖U‖² + λ₄‖V‖²`` by alternating steps.
 
     W and U exactly, V by a gradient step of length 0.001, halved while its part of the objective would rise. Stops when
@@ -146,7 +137,7 @@ def solve(
             converged = bool(objective[-1] - value <= tol * abs(objective[-1]))
         objective.append(float(value))
     history = {"objective": objective}
-    return GuidedClassifier(coef=W, hidden_coef=V, output_coef=U, history=history, converged=converged)
+    return Bunch(coef=W, hidden_coef=V, output_coef=U, history=history, converged=converged)
 
 
 class _Classifier:
@@ -194,6 +185,7 @@ def _descend(
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PLENFN(BasePMLClassifier):
     """Near-far label enhancement with nonlinear guidance (P-LENFN, PML-LENFN).
 
@@ -242,8 +234,7 @@ class PLENFN(BasePMLClassifier):
         W, for features scaled to [−1, 1].
     hidden_coef_, output_coef_ : ndarrays of shape (n_features + 1, n_hidden) and (n_hidden, n_labels)
         V and U.
-    history_ : dict of ndarrays
-        The objective, one value per iteration.
+    %(objective_history)s
     %(iterations)s
     %(scaler)s
     %(fitted)s
@@ -256,18 +247,24 @@ class PLENFN(BasePMLClassifier):
     In many dimensions no other row is near, and the enhanced labels are nearly the candidates themselves, with one level
     per column. This is how the method behaves.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PLENFN
     >>> model = PLENFN(max_iter=500, random_state=0).fit(X, candidates)
     >>> bool(model.confidences_.max() <= 1)
     True
     """
+
+    lam1: float = 10.0
+    lam2: float = 1.0
+    lam3: float = 0.01
+    lam4: float = 10.0
+    n_hidden: int | None = None
+    exclude: str = "none"
+    threshold: float | str = "auto"
+    max_iter: int = 200
+    tol: float = 1e-3
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="p-lenfn",
@@ -283,33 +280,6 @@ class PLENFN(BasePMLClassifier):
         comparison_threshold="relative",
     )
     _threshold_rules = ("relative", "auto", "non-candidates")
-
-    def __init__(
-        self,
-        *,
-        lam1: float = 10.0,
-        lam2: float = 1.0,
-        lam3: float = 0.01,
-        lam4: float = 10.0,
-        n_hidden: int | None = None,
-        exclude: str = "none",
-        threshold: float | str = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.lam1 = lam1
-        self.lam2 = lam2
-        self.lam3 = lam3
-        self.lam4 = lam4
-        self.n_hidden = n_hidden
-        self.exclude = exclude
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_parameters(

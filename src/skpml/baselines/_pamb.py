@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, comb, floor, log2
 from numbers import Integral
 from typing import Any
@@ -156,6 +157,7 @@ def decode(G: NDArray[Any], code: Code, weights: NDArray[Any]) -> NDArray[Any]:
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PAMB(BasePMLClassifier):
     """Binary decomposition with error-correcting output codes (PAMB), reimplemented.
 
@@ -217,17 +219,22 @@ class PAMB(BasePMLClassifier):
     frequency, average precision stays well below what is published for the method. One reason may be the weights H,
     which favor columns where a rare label is on the side of common ones.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PAMB
     >>> PAMB(random_state=0).fit(X, candidates).predict(X).shape
     (300, 5)
     """
+
+    z: int | None = None
+    z_role: str = "auto"
+    n_columns: int | None = None
+    min_share: float = 0.1
+    lam: float = 1.0
+    feature_map: Any = "rbf"
+    n_anchors: int | None = None
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="pamb",
@@ -242,31 +249,6 @@ class PAMB(BasePMLClassifier):
         " IEEE TPAMI 45(11), 2023.",
         comparison_threshold="non-candidates",
     )
-
-    def __init__(
-        self,
-        *,
-        z: int | None = None,
-        z_role: str = "auto",
-        n_columns: int | None = None,
-        min_share: float = 0.1,
-        lam: float = 1.0,
-        feature_map: Any = "rbf",
-        n_anchors: int | None = None,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.z = z
-        self.z_role = z_role
-        self.n_columns = n_columns
-        self.min_share = min_share
-        self.lam = lam
-        self.feature_map = feature_map
-        self.n_anchors = n_anchors
-        self.threshold = threshold
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_parameters(

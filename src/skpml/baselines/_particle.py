@@ -11,11 +11,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.baselines._common import Matrix, Solution
+from skpml.baselines._common import Matrix
 from skpml.features import RangeScaler
 from skpml.graph import reconstruction_weights
 
@@ -29,30 +30,9 @@ _BLOCK_SIZE = 4_000_000
 _SVM_TOLERANCE = 1e-10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Propagation(Solution):
-    """Confidences F (n×c)."""
-
-    confidences: Matrix
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairwiseModels:
-    """One linear model for each of P pairs of labels j < k; the label with number c is the virtual one.
-
-    A positive decision value is a vote for j, a negative one for k. ``coef`` is P×d; ``accuracy`` is the share of its
-    training rows that a model decides correctly.
-    """
-
-    pairs: NDArray[np.intp]
-    coef: Matrix
-    intercept: Matrix
-    accuracy: Matrix
-
-
 def propagate(
     H: Any, Y: NDArray[Any], *, alpha: float = 0.95, max_iter: int = 1000, tol: float = 1e-5
-) -> Propagation:
+) -> Bunch:
     """Iterate ``F ← Norm(α H F + (1 − α) F⁰)`` from F⁰, equal confidences of the candidates of each row.
 
     Norm sets non-candidates to 0 and divides each row by its sum; a row with sum 0 becomes F⁰. Stops when
@@ -66,7 +46,7 @@ def propagate(
         new = _rows_to_one((alpha * (H @ F) + (1 - alpha) * start) * Y, start)
         changes.append(float(np.linalg.norm(new - F)))
         F, converged = new, changes[-1] < tol
-    return Propagation(confidences=F, history={"change": changes}, converged=converged)
+    return Bunch(confidences=F, history={"change": changes}, converged=converged)
 
 
 def _rows_to_one(values: Matrix, otherwise: Matrix) -> Matrix:
@@ -79,12 +59,13 @@ def credible_labels(F: NDArray[Any], Y: NDArray[Any], *, credibility: float = 0.
     return (Y > 0) & (credibility * F.max(axis=1, keepdims=True) <= F)
 
 
-def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *, C: float) -> PairwiseModels:
+def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *, C: float) -> Bunch:
     """Train linear support vector machines between every two labels, and between each label and the virtual one.
 
     Rows for j against k have j as a credible label and k as a non-candidate. The virtual label is credible and a
     non-candidate everywhere, so the same rule separates a label's credible rows from the rows that certainly lack it. A
-    pair without rows on both sides has no model.
+    pair without rows on both sides has no model. Returns the pairs (j, k) with j < k, where c is the virtual label and a
+    positive decision value is a vote for j; the models; and the share of its training rows that each decides correctly.
     """
     n, c = Y.shape
     everywhere = np.ones((n, 1), dtype=np.bool_)
@@ -103,7 +84,7 @@ def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *
         coef.append(machine.coef_[0])
         intercept.append(machine.intercept_[0])
         accuracy.append(np.mean((rows @ coef[-1] + intercept[-1] > 0) == is_first))
-    return PairwiseModels(
+    return Bunch(
         pairs=np.array(pairs, dtype=np.intp).reshape(-1, 2),
         coef=np.array(coef, dtype=np.float64).reshape(-1, X.shape[1]),
         intercept=np.array(intercept, dtype=np.float64),
@@ -145,6 +126,7 @@ def vote_likelihoods(votes: NDArray[np.intp], members: NDArray[np.bool_]) -> Mat
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PARTICLE(BasePMLClassifier):
     """Partial multi-label learning by credible label elicitation (PARTICLE).
 
@@ -220,17 +202,21 @@ class PARTICLE(BasePMLClassifier):
     prior ("map"). The models are linear. Usually one candidate of a row is credible: with little noise, true labels are
     not used in training, and ``alpha=0``, which makes every candidate credible, can be the better choice.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PARTICLE
     >>> PARTICLE().fit(X, candidates).predict(X).shape
     (300, 5)
     """
+
+    variant: str = "vls"
+    alpha: float = 0.95
+    n_neighbors: int = 10
+    credibility: float = 0.9
+    C: float = 1.0
+    threshold: float | str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="particle",
@@ -255,29 +241,6 @@ class PARTICLE(BasePMLClassifier):
         ),
     )
     _threshold_rules = ("variant", "auto", "non-candidates")
-
-    def __init__(
-        self,
-        *,
-        variant: str = "vls",
-        alpha: float = 0.95,
-        n_neighbors: int = 10,
-        credibility: float = 0.9,
-        C: float = 1.0,
-        threshold: float | str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        on_empty: str = "warn",
-    ) -> None:
-        self.variant = variant
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.credibility = credibility
-        self.C = C
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
 
     def _check_parameters(self) -> None:
         check_parameters(

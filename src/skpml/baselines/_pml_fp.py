@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.baselines._common import Array, History, Matrix, Solution, append
+from skpml.baselines._common import Array, History, Matrix, append
 from skpml.baselines._pml_fp_steps import fit_ranking, model_size, ranking_loss, update_confidences
 from skpml.features import RangeScaler
 
@@ -53,19 +54,6 @@ history_ : dict of ndarrays
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ranking(Solution):
-    """Scorers, their scores, which sum to zero on every row, and confidences P.
-
-    ``history["confidence_step"]`` is the objective with the new confidences and the old model.
-    """
-
-    coef: Matrix
-    intercept: Matrix
-    scores: Matrix
-    confidences: Matrix
-
-
 def candidate_prototypes(X: Matrix, Y: Matrix) -> Matrix:
     """Compute q (c×d): the mean of the rows that have the label as a candidate; zero if there are none."""
     counts = Y.sum(axis=0)
@@ -91,7 +79,7 @@ def solve(
     pair_reward: Matrix,
     max_iter: int = 20,
     tol: float = 1e-3,
-) -> Ranking:
+) -> Bunch:
     """Alternate exact model steps and confidence steps, from equal confidences of each row's candidates.
 
     ``linear_cost`` is L (n×c); ``pair_reward`` is R (c×c), symmetric with an empty diagonal. Stops when the objective
@@ -135,7 +123,7 @@ def solve(
             break
         previous = current
     weights = coef[:-1] if basis is None else basis @ coef[:-1]
-    return Ranking(
+    return Bunch(
         coef=weights,
         intercept=coef[-1] - mean @ weights,
         scores=scores,
@@ -213,6 +201,7 @@ class _ConfidenceRanking(BasePMLClassifier):
 
 
 @partial(fill_docstring, texts=_TEXTS)
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLFP(_ConfidenceRanking):
     """Partial multi-label learning by ranking, with feature prototypes (PML-fp).
 
@@ -259,18 +248,19 @@ class PMLFP(_ConfidenceRanking):
     A single label has no other label to be ranked against; "none" is then the other label, the only candidate of the rows
     that lack the label.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PMLFP
     >>> model = PMLFP().fit(X, candidates)
     >>> bool((model.confidences_.sum(axis=1) >= 1 - 1e-12).all())
     True
     """
+
+    C1: float = 1.0
+    C3: float = 10.0
+    max_iter: int = 20
+    tol: float = 1e-3
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="pml-fp",
@@ -285,29 +275,13 @@ class PMLFP(_ConfidenceRanking):
     )
     _weights = ("C3",)
 
-    def __init__(
-        self,
-        *,
-        C1: float = 1.0,
-        C3: float = 10.0,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-    ) -> None:
-        self.C1 = C1
-        self.C3 = C3
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.on_empty = on_empty
-
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.prototypes_ = candidate_prototypes(X, Y)
         return self.C3 * cdist(X, self.prototypes_), np.zeros((Y.shape[1], Y.shape[1]))
 
 
 @partial(fill_docstring, texts=_TEXTS)
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLLC(_ConfidenceRanking):
     """Partial multi-label learning by ranking, with label correlations (PML-lc).
 
@@ -347,17 +321,18 @@ class PMLLC(_ConfidenceRanking):
 
     Time, O(ncd + bc) per evaluation, memory, O(nd + nc), and the case of a single label are as in :class:`PMLFP`.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PMLLC
     >>> PMLLC().fit(X, candidates).confidences_.shape
     (300, 5)
     """
+
+    C1: float = 1.0
+    C2: float = 3.0
+    max_iter: int = 20
+    tol: float = 1e-3
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="pml-lc",
@@ -371,23 +346,6 @@ class PMLLC(_ConfidenceRanking):
         comparison_threshold="non-candidates",
     )
     _weights = ("C2",)
-
-    def __init__(
-        self,
-        *,
-        C1: float = 1.0,
-        C2: float = 3.0,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-    ) -> None:
-        self.C1 = C1
-        self.C2 = C2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.on_empty = on_empty
 
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.label_correlation_ = label_correlation(Y)

@@ -206,11 +206,7 @@ def nested_choice(own: Matrix, saved: Matrix, reward: Matrix) -> Choice:
 
 
 def _choose(
-    cost: Matrix,
-    gain: Matrix,
-    sizes: Matrix,
-    tolerance: Matrix,
-    join: Callable[[Matrix, Matrix], Index],
+    cost: Matrix, gain: Matrix, sizes: Matrix, tolerance: Matrix, join: Callable[[Matrix, Matrix], Index]
 ) -> tuple[Index, Matrix, Matrix]:
     """Choose for each row, from r×s costs and rewards of s sets: set, confidence (1 or 1/|T|) of its members, value."""
     rows = np.arange(len(cost))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import MethodFacts
-from skpml.baselines._common import Array, History, LinearClassifier, Matrix, Solution, append
+from skpml.baselines._common import Array, History, LinearClassifier, Matrix, append
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
 
 _FIRST_PENALTY = 1e-3
@@ -20,18 +21,9 @@ _PENALTY_GROWTH = 1.1
 _SETTLED = 1e-4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decomposition(Solution):
-    """W (D×c), U and V (n×c)."""
-
-    coef: Matrix
-    true_labels: Matrix
-    noise: Matrix
-
-
 def solve(
     X: Matrix, Y: Matrix, *, gamma: float, beta: float, eta: float, max_iter: int = 1000, tol: float = 1e-6
-) -> Decomposition:
+) -> Bunch:
     """Minimize ``½‖XW − U‖² + γ‖U‖* + β‖V‖₁ + η‖W‖*`` subject to Y = U + V, by alternating directions.
 
     X are features with a constant column. The copies A of U and B of W carry the sums of singular values; L1, L2, L3 are
@@ -70,7 +62,7 @@ def solve(
             L1, L2, L3 = (L + mu * G for L, G in zip((L1, L2, L3), gaps, strict=True))
             if change < _SETTLED:
                 mu = min(_PENALTY_GROWTH * mu, _LARGEST_PENALTY)
-    return Decomposition(coef=W, true_labels=U, noise=V, history=history, converged=converged)
+    return Bunch(coef=W, true_labels=U, noise=V, history=history, converged=converged)
 
 
 def _largest_norm(matrices: tuple[Matrix, ...]) -> float:
@@ -78,6 +70,7 @@ def _largest_norm(matrices: tuple[Matrix, ...]) -> float:
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLLRS(LinearClassifier):
     """Partial multi-label learning by low-rank and sparse decomposition (PML-LRS).
 
@@ -133,19 +126,21 @@ class PMLLRS(LinearClassifier):
     iteration, usually 200 to 500 iterations, and O(nd + d·min(n, d) + nc) memory. Everything is computed in double
     precision.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PMLLRS
     >>> model = PMLLRS().fit(X, candidates)
     >>> is_true, is_false = (truth == 1), (truth == 0) & (candidates == 1)
     >>> bool(model.confidences_[is_true].mean() > model.confidences_[is_false].mean())
     True
     """
+
+    gamma: float = 0.01
+    beta: float = 0.1
+    eta: float = 1.0
+    threshold: float | str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="pml-lrs",
@@ -159,25 +154,6 @@ class PMLLRS(LinearClassifier):
         "Decomposition. AAAI 2019, 5016–5023.",
         comparison_threshold=0.5,
     )
-
-    def __init__(
-        self,
-        *,
-        gamma: float = 0.01,
-        beta: float = 0.1,
-        eta: float = 1.0,
-        threshold: float | str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        on_empty: str = "warn",
-    ) -> None:
-        self.gamma = gamma
-        self.beta = beta
-        self.eta = eta
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
 
     def _check_parameters(self) -> None:
         check_parameters(self, weights=("gamma", "beta", "eta", "tol"), counts=("max_iter",))

@@ -2,11 +2,7 @@
 
 First stage: X features (n×d), Y candidates, Ȳ = 1 − Y negative labels, Tr reconstruction weights (n×n, sparse), Pc
 propagated confidences, T credible labels. Second stage: a classifier W for the credible labels T and one, Hn, for the
-noise labels N, which minimize
-
-    ‖XW − T‖² + ‖XHn − N‖² + λ‖Hn‖₁ + β‖W‖₂,₁ + (γ/2) Σ_k w_kᵀ diag(s_k) w_k + δ tr(R Wᵀ Hn)
-
-with R the cosine distances of credible and noise labels and s_k the scatter of label k. It uses only the Gram matrix XᵀX.
+noise labels N, from the Gram matrix XᵀX alone; R are the cosine distances of credible and noise labels.
 """
 
 from __future__ import annotations
@@ -20,11 +16,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.baselines._common import Array, Matrix, Solution
+from skpml.baselines._common import Array, Matrix
 from skpml.features import RangeScaler
 from skpml.graph import reconstruction_weights
 from skpml.linalg import ridge_factor, soft_threshold
@@ -135,15 +132,8 @@ class Weights:
     eta: float = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Separation(Solution):
-    """W and Hn (d×c), and whether the iteration diverged."""
-
-    coef: Matrix
-    noise_coef: Matrix
-    diverged: bool
-
-
+# Overflow shows in the objective.
+@np.errstate(all="ignore")
 def solve(
     X: Matrix,
     T: Matrix,
@@ -153,21 +143,13 @@ def solve(
     solver: Solver = "exact",
     max_iter: int = 50,
     tol: float = 1e-3,
-) -> Separation:
+) -> Bunch:
     """Alternate between W and Hn until the objective changes relatively by less than ``tol``.
 
     X are features in [0, 1] with a constant column. A step in W is the minimizer given Hn and the reweighted ‖·‖₂,₁
     ("exact"), or the published multiplicative step. The latter assumes positive numbers and may diverge; it then ends
     with the last finite W.
     """
-    # Overflow shows in the objective.
-    with np.errstate(all="ignore"):
-        return _alternate(X, T, N, weights, solver, max_iter, tol)
-
-
-def _alternate(
-    X: Matrix, T: Matrix, N: Matrix, weights: Weights, solver: Solver, max_iter: int, tol: float
-) -> Separation:
     exact = solver == "exact"
     problem = _Problem(X, T, N, weights, exact)
     step = problem.exact_coef if exact else problem.multiplicative_coef
@@ -189,7 +171,7 @@ def _alternate(
         W, H, H_before = W_next, H_next, H
         converged = bool(objective) and abs(value - objective[-1]) <= tol * abs(objective[-1])
         objective.append(value)
-    return Separation(
+    return Bunch(
         coef=W, noise_coef=H, history={"objective": objective}, converged=converged, diverged=diverged
     )
 
@@ -303,6 +285,7 @@ class _Problem:
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLND(BasePMLClassifier):
     """Disambiguation guided by negative labels and noise (PML-ND).
 
@@ -368,8 +351,7 @@ class PMLND(BasePMLClassifier):
         Hn; the last row belongs to the constant.
     n_propagations_ : int
         Number of steps of the first stage.
-    history_ : dict of ndarrays
-        The objective, one value per iteration.
+    %(objective_history)s
     %(iterations)s
     %(scaler)s
     %(fitted)s
@@ -386,18 +368,26 @@ class PMLND(BasePMLClassifier):
     With much noise the noise model has little influence (δ is small), and the second stage is close to ridge regression
     on the credible labels.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PMLND
     >>> model = PMLND().fit(X, candidates)
     >>> model.confidences_.sum(axis=1).round(6).min()
     np.float64(1.0)
     """
+
+    beta: float = 4.0
+    lam: float = 0.25
+    gamma: float = 2.0**-6
+    delta: float = 2.0**-6
+    eta: float = 10.0
+    n_neighbors: int = 10
+    credible: float | str = 0.25
+    damping: str = "ones"
+    solver: str = "exact"
+    threshold: float | str = "auto"
+    max_iter: int = 50
+    tol: float = 1e-3
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="pml-nd",
@@ -412,37 +402,6 @@ class PMLND(BasePMLClassifier):
         "Disambiguation for Partial Multi-Label Learning. IEEE TMM 26:9920–9935, 2024.",
         comparison_threshold=0.5,
     )
-
-    def __init__(
-        self,
-        *,
-        beta: float = 4.0,
-        lam: float = 0.25,
-        gamma: float = 2.0**-6,
-        delta: float = 2.0**-6,
-        eta: float = 10.0,
-        n_neighbors: int = 10,
-        credible: float | str = 0.25,
-        damping: str = "ones",
-        solver: str = "exact",
-        threshold: float | str = "auto",
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        on_empty: str = "warn",
-    ) -> None:
-        self.beta = beta
-        self.lam = lam
-        self.gamma = gamma
-        self.delta = delta
-        self.eta = eta
-        self.n_neighbors = n_neighbors
-        self.credible = credible
-        self.damping = damping
-        self.solver = solver
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
 
     def _check_parameters(self) -> None:
         check_parameters(

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import MethodFacts
-from skpml.baselines._common import Array, History, LinearClassifier, Matrix, Solution, append
+from skpml.baselines._common import Array, History, LinearClassifier, Matrix, append
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
 
 _FIRST_PENALTY = 1e-4
@@ -24,17 +25,9 @@ _PENALTY_GROWTH = 1.1
 _SETTLED = 1e-5
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoiseIdentification(Solution):
-    """W and S, both D×c."""
-
-    classifier: Matrix
-    noise_identifier: Matrix
-
-
 def solve(
     X: Matrix, Y: Matrix, *, lam: float, beta: float, gamma: float, max_iter: int = 500, tol: float = 1e-7
-) -> NoiseIdentification:
+) -> Bunch:
     """Minimize ``½‖Y − XH‖² + (λ/2)‖H‖² + β‖W‖* + γ‖S‖₁`` subject to H = W + S by inexact augmented Lagrangians.
 
     X are features with a constant column. The penalty μ of the constraint starts small and is raised only when W has
@@ -63,7 +56,7 @@ def solve(
             if change < _SETTLED:
                 mu = min(_PENALTY_GROWTH * mu, _LARGEST_PENALTY)
             A = A + mu * (W + S - H)
-    return NoiseIdentification(classifier=W, noise_identifier=S, history=history, converged=converged)
+    return Bunch(classifier=W, noise_identifier=S, history=history, converged=converged)
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -85,6 +78,7 @@ def _objective(
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLNI(LinearClassifier):
     """Partial multi-label learning with noisy label identification (PML-NI).
 
@@ -142,19 +136,21 @@ class PMLNI(LinearClassifier):
     With n rows, d features and c labels, a fit takes O(nd·min(n, d)) once, O(cd·min(n, d) + c²d) per iteration, usually
     100 to 350 iterations, and O(nd + d·min(n, d) + cd) memory. Everything is computed in double precision.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PMLNI
     >>> bool(PMLNI().fit(X, candidates).noise_coef_.any())
     False
     >>> bool(PMLNI(beta=5.0).fit(X, candidates).noise_coef_.any())
     True
     """
+
+    lam: float = 10.0
+    beta: float = 0.5
+    gamma: float = 0.5
+    threshold: float | str = "auto"
+    max_iter: int = 500
+    tol: float = 1e-7
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="pml-ni",
@@ -167,25 +163,6 @@ class PMLNI(LinearClassifier):
         "44(7):3676–3687, 2022.",
         comparison_threshold=0.5,
     )
-
-    def __init__(
-        self,
-        *,
-        lam: float = 10.0,
-        beta: float = 0.5,
-        gamma: float = 0.5,
-        threshold: float | str = "auto",
-        max_iter: int = 500,
-        tol: float = 1e-7,
-        on_empty: str = "warn",
-    ) -> None:
-        self.lam = lam
-        self.beta = beta
-        self.gamma = gamma
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
 
     def _check_parameters(self) -> None:
         check_parameters(self, weights=("lam", "beta", "gamma", "tol"), counts=("max_iter",))

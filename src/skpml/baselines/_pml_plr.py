@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._validation import check_parameters
 from skpml.base import MethodFacts
-from skpml.baselines._common import AnchorClassifier, Array, History, Solution, append, square
+from skpml.baselines._common import AnchorClassifier, Array, History, append, square
 from skpml.linalg import polar_factor, ridge_factor
 
 # Weight of ‖Y − HP − E‖²; a constant of the method.
@@ -45,19 +46,6 @@ class Weights:
     alpha: float = 0.1
     beta: float = 0.1
     lam: float = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class PseudoLabels(Solution):
-    """W, ΦW, F, P, H, E and C of the last iteration; F is between 0 and 1 on the candidates, and 0 elsewhere."""
-
-    coef: Array
-    scores: Array
-    pseudo_labels: Array
-    label_directions: Array
-    codes: Array
-    residuals: Array
-    reconstruction: Reconstruction
 
 
 @dataclass(frozen=True)
@@ -132,7 +120,7 @@ def solve(
     n_codes: int,
     max_iter: int = 40,
     tol: float = 1e-4,
-) -> PseudoLabels:
+) -> Bunch:
     """Run PML-PLR's updates until the objective no longer falls.
 
     ``mapped`` is Φ, X are scaled features for the distances G, and ``n_codes`` is m; at most the rank of Y are used.
@@ -179,7 +167,7 @@ def solve(
             converged = before - now < tol * before
             if converged:
                 break
-    return PseudoLabels(
+    return Bunch(
         coef=W,
         scores=scores,
         pseudo_labels=F,
@@ -292,6 +280,7 @@ def update_pseudo_labels(F: Array, Y: Array, pull: Array, smoothness: Array) -> 
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLPLR(AnchorClassifier):
     """Partial multi-label learning by pseudo-label reconstruction (PML-PLR).
 
@@ -337,8 +326,7 @@ class PMLPLR(AnchorClassifier):
         W; scores are ``mapped @ coef_``.
     label_directions_ : ndarray of shape (m, n_labels)
         P.
-    history_ : dict of ndarrays
-        Each weighted loss term and the objective, one value per iteration.
+    %(objective_history)s
     %(iterations)s
     %(scaler_and_map)s
     %(fitted)s
@@ -359,18 +347,24 @@ class PMLPLR(AnchorClassifier):
 
     Most of the ranking quality comes from the kernel map: compare with :class:`skpml.reference.CandidateRidge`.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml.baselines import PMLPLR
     >>> model = PMLPLR(random_state=0).fit(X, candidates)
     >>> bool((model.confidences_ <= candidates).all())
     True
     """
+
+    alpha: float = 0.1
+    beta: float = 0.1
+    lam: float = 0.1
+    ratio: float = 0.8
+    n_neighbors: int = 5
+    n_anchors: int | None = None
+    threshold: float | str = "auto"
+    max_iter: int = 40
+    tol: float = 1e-4
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="pml-plr",
@@ -386,33 +380,6 @@ class PMLPLR(AnchorClassifier):
         "Learning. IJCAI 2025, 4896–4904.",
         comparison_threshold=0.5,
     )
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        lam: float = 0.1,
-        ratio: float = 0.8,
-        n_neighbors: int = 5,
-        n_anchors: int | None = None,
-        threshold: float | str = "auto",
-        max_iter: int = 40,
-        tol: float = 1e-4,
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.lam = lam
-        self.ratio = ratio
-        self.n_neighbors = n_neighbors
-        self.n_anchors = n_anchors
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_parameters(
