@@ -1,17 +1,21 @@
-"""Take the picture of the first page: the review page of the example, in a real browser, after four decisions.
+"""Take the picture of the first page: the review page of the example in a browser, after four decisions.
 
     python docs/make_screenshot.py      # writes docs/_static/review.png
 
-Needs playwright and Chromium (pip install "scikit-pml[browser]"), and Pillow, which comes with matplotlib.
+Needs playwright and Chromium (pip install "scikit-pml[browser]"), and Pillow, which matplotlib installs.
 """
 
 import io
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
+
+from skpml.cleaning import audit
+from skpml.datasets import write_example
+from skpml.review import write_review
+from skpml.tables import Columns, read_table
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -19,23 +23,21 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from browser_helpers import chromium  # noqa: E402
 
 TARGET = HERE / "_static" / "review.png"
-VIEW, SHARPNESS, COLOURS = {"width": 1000, "height": 660}, 1.5, 96
-SKPML = "from skpml.cli import main; main()"
-COMMANDS = (
-    ("data", "example", "digits"),
-    ("clean", "digits/digits.csv", "--id", "file", "--image", "file",
-     "-o", "digits/cleaned.csv", "--report", "digits/review.html"),
-)  # fmt: skip
+VIEW, PIXEL_RATIO, N_COLORS = {"width": 1000, "height": 660}, 1.5, 96
 
 
-def screenshot() -> Image.Image:
-    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        for command in COMMANDS:
-            subprocess.run([sys.executable, "-c", SKPML, *command], cwd=folder, check=True)
+def take_screenshot() -> Image.Image:
+    with tempfile.TemporaryDirectory() as name, chromium() as browser:
+        folder = Path(name, "digits")
+        write_example(folder)
+        table = read_table(folder / "digits.csv", columns=Columns(id="file", image="file"))
+        write_review(
+            table, audit(table.X, table.candidates, label_names=table.label_names), folder / "review.html"
+        )
         page = browser.new_context(
-            viewport=VIEW, device_scale_factor=SHARPNESS, color_scheme="light", reduced_motion="reduce"
+            viewport=VIEW, device_scale_factor=PIXEL_RATIO, color_scheme="light", reduced_motion="reduce"
         ).new_page()
-        page.goto(Path(folder, "digits", "review.html").as_uri())
+        page.goto((folder / "review.html").as_uri())
         page.locator("body:not([aria-busy])").wait_for()
         for _ in range(4):
             page.keyboard.press("d")
@@ -44,10 +46,10 @@ def screenshot() -> Image.Image:
 
 
 def save(picture: Image.Image, target: Path) -> None:
-    """With a palette: a page of few colours becomes a third as large."""
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+    """Save with a palette, which makes a page of few colors three times smaller."""
+    picture.quantize(N_COLORS, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 if __name__ == "__main__":
-    save(screenshot(), TARGET)
+    save(take_screenshot(), TARGET)
     print(f"wrote {TARGET.name}, {TARGET.stat().st_size / 1000:.0f} kB")

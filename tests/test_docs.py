@@ -169,7 +169,7 @@ def test_the_screenshot_can_be_taken_again(tmp_path):
     stored = ROOT / "docs" / "_static" / "review.png"
     assert stored.stat().st_size < 200_000
     script = runpy.run_path(str(ROOT / "docs" / "make_screenshot.py"))
-    script["save"](script["screenshot"](), tmp_path / "taken.png")
+    script["save"](script["take_screenshot"](), tmp_path / "taken.png")
     one, other = (
         np.asarray(image.open(path).convert("L"), dtype=float) for path in (stored, tmp_path / "taken.png")
     )

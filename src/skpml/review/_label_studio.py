@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from skpml.cleaning import Audit
     from skpml.tables import Table
 
-_NOT_IN_XML = {chr(code) for code in range(32)} - {"\t", "\n", "\r"} | {"\ufffe", "\uffff"}
+_NOT_IN_XML = set(map(chr, range(32))) - set("\t\n\r") | {"\ufffe", "\uffff"}
 
 
 def write_label_studio(
