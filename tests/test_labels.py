@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,31 +113,35 @@ def test_duplicate_entries_of_a_sparse_matrix_are_summed_before_the_check():
 
 
 class TestOccupied:
-    candidates = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 0]], np.uint8)
     classes = np.array(["sea", "lake", "tree"])
-
-    def check(self, **policies):
-        check_occupied(self.candidates, self.classes, **policies)
+    empty_row = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 0]], np.uint8)
+    empty_label = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0]], np.uint8)
 
     def test_rows(self):
-        with pytest.raises(ValueError, match=r"1 of 3 rows .*row 1\).*empty_rows=\"warn\""):
-            self.check(empty_rows="error", empty_labels="ignore")
+        with pytest.raises(ValueError, match=r"1 of 3 rows .*row 1\).*on_empty=\"warn\""):
+            check_occupied(self.empty_row, self.classes, on_empty="raise")
         with pytest.warns(UserWarning, match=r"1 of 3 rows"):
-            self.check(empty_rows="warn", empty_labels="ignore")
+            check_occupied(self.empty_row, self.classes, on_empty="warn")
 
     def test_labels(self):
-        with pytest.raises(ValueError, match=r"1 of 3 labels .*\(tree\).*empty_labels=\"warn\""):
-            self.check(empty_rows="ignore", empty_labels="error")
+        with pytest.raises(ValueError, match=r"1 of 3 labels .*\(tree\).*on_empty=\"warn\""):
+            check_occupied(self.empty_label, self.classes, on_empty="raise")
         with pytest.warns(UserWarning, match=r"\(tree\)"):
-            self.check(empty_rows="ignore", empty_labels="warn")
+            check_occupied(self.empty_label, self.classes, on_empty="warn")
+
+    def test_nothing_is_reported_if_it_is_to_be_ignored(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for candidates in (self.empty_row, self.empty_label):
+                check_occupied(candidates, self.classes, on_empty="ignore")
 
     def test_candidates_that_tell_nothing(self):
         with pytest.warns(UserWarning, match="Every label is a candidate of every row"):
-            check_occupied(np.ones((3, 2), np.uint8), [0, 1], empty_rows="error", empty_labels="error")
+            check_occupied(np.ones((3, 2), np.uint8), [0, 1], on_empty="raise")
 
     def test_unknown_policy(self):
-        with pytest.raises(ValueError, match='empty_rows must be "error", "warn" or "ignore"'):
-            self.check(empty_rows="drop", empty_labels="ignore")
+        with pytest.raises(ValueError, match='on_empty must be "raise", "warn" or "ignore"'):
+            check_occupied(self.empty_row, self.classes, on_empty="drop")
 
 
 def test_encoded_labels_pass_through():

@@ -31,7 +31,7 @@ __all__ = [
     "encode_labels",
 ]
 
-EmptyPolicy = Literal["error", "warn", "ignore"]
+EmptyPolicy = Literal["raise", "warn", "ignore"]
 BoolMatrix = NDArray[np.bool_]
 Layout = Literal["indicator", "classes"]
 Columns = dict[str, NDArray[np.intp]]
@@ -118,31 +118,17 @@ def _first_non_number(values: NDArray[Any], name: str, columns: Any) -> NDArray[
 
 
 def check_occupied(
-    candidates: NDArray[np.uint8],
-    classes: Sequence[Any] | NDArray[Any],
-    *,
-    on_empty: str | None = None,
-    empty_rows: str = "error",
-    empty_labels: str = "error",
+    candidates: NDArray[np.uint8], classes: Sequence[Any] | NDArray[Any], *, on_empty: str
 ) -> None:
-    """Apply the policies for rows without candidates and labels that are no row's candidate.
-
-    Estimators have one policy for both, ``on_empty`` ("warn", "raise", "ignore"); data sets have two ("error", "warn",
-    "ignore").
-    """
-    policies = {"empty_rows": empty_rows, "empty_labels": empty_labels}
-    if on_empty is not None:
-        policies = dict.fromkeys(policies, on_empty)
-    for parameter, policy in policies.items():
-        if policy not in ("error", "raise", "warn", "ignore"):
-            raise ValueError(f'{parameter} must be "error", "warn" or "ignore", got {policy!r}.')
+    """Warn, raise or do nothing about rows without candidates and labels that are no row's candidate."""
+    if on_empty not in ("raise", "warn", "ignore"):
+        raise ValueError(f'on_empty must be "raise", "warn" or "ignore", got {on_empty!r}.')
     rows = np.flatnonzero(~candidates.any(axis=1))
     if rows.size:
         _report(
-            policies["empty_rows"],
+            on_empty,
             f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
             "Such a row is taken to have none of the labels; leave it out if it was never labelled.",
-            "empty_rows" if on_empty is None else "on_empty",
         )
     if candidates.all():
         warnings.warn(
@@ -154,17 +140,16 @@ def check_occupied(
     if labels.size:
         names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")
         _report(
-            policies["empty_labels"],
+            on_empty,
             f"{labels.size} of {candidates.shape[1]} labels are nobody's candidate ({names}). "
             "Nothing can be learned about such a label; leave it out.",
-            "empty_labels" if on_empty is None else "on_empty",
         )
 
 
-def _report(policy: str, message: str, parameter: str) -> None:
-    if policy in ("error", "raise"):
-        raise ValueError(f'{message} To continue anyway, set {parameter}="warn".')
-    if policy == "warn":
+def _report(on_empty: str, message: str) -> None:
+    if on_empty == "raise":
+        raise ValueError(f'{message} To continue anyway, set on_empty="warn".')
+    if on_empty == "warn":
         warnings.warn(message, UserWarning, stacklevel=4)
 
 

@@ -174,7 +174,7 @@ def done(result: Any) -> str:
 
 
 def check_dataset(path: str, kind: Odd, data: Data, *, truth: bool = True) -> None:
-    found = read_dataset(path, empty_rows="ignore")
+    found = read_dataset(path, on_empty="ignore")
     np.testing.assert_allclose(found.X, data.X, rtol=1e-15)
     np.testing.assert_array_equal(found.candidates, data.candidates)
     assert (found.feature_names, found.label_names) == (kind.feature_names, LABELS)

@@ -148,7 +148,7 @@ def test_npz_of_another_layout(tmp_path, arrays, message):
 def test_npz_with_empty_rows_by_leave(tmp_path):
     path = npz(tmp_path / "file.npz", Y_candidate=np.array([[1, 1], [0, 0]]))
     with pytest.warns(UserWarning, match="row 1"):
-        assert read_dataset(path, empty_rows="warn").candidates.tolist() == [[1, 1], [0, 0]]
+        assert read_dataset(path, on_empty="warn").candidates.tolist() == [[1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize(("suffix", "missing"), [(".arff", "arff"), (".parquet", "pyarrow")])

@@ -94,7 +94,7 @@ def test_sparse_features_become_canonical_csr():
         ({"label_names": ("a", "a")}, "distinct, found more than once: a"),
         ({"feature_names": ("u",)}, "feature_names has 1 names for 2 columns"),
         ({"X": None, "feature_names": ("u",)}, "feature_names given without X"),
-        ({"empty_rows": "maybe"}, 'empty_rows must be "error", "warn" or "ignore"'),
+        ({"on_empty": "maybe"}, 'on_empty must be "raise", "warn" or "ignore"'),
     ],
 )
 def test_what_is_wrong_is_named(parts, message):
@@ -104,15 +104,16 @@ def test_what_is_wrong_is_named(parts, message):
 
 
 def test_empty_rows_and_labels_need_leave_where_truth_is_unknown():
-    candidates = [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
     with pytest.raises(
-        ValueError, match=r'1 of 3 rows have no candidate label \(first: row 1\)\. .*empty_rows="warn"'
+        ValueError, match=r'1 of 3 rows have no candidate label \(first: row 1\)\. .*on_empty="warn"'
     ):
-        PartialDataset(X, candidates, empty_labels="ignore")
+        PartialDataset(X, [[1, 1], [0, 0], [1, 0]])
     with pytest.raises(ValueError, match=r"1 of 3 labels are nobody's candidate \(label_1\)"):
-        PartialDataset(X, candidates, empty_rows="ignore")
+        PartialDataset(X, [[1, 0, 0], [0, 0, 1], [1, 0, 1]])
+    candidates = [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
     with pytest.warns(UserWarning, match="row 1"), pytest.warns(UserWarning, match="label_1"):
-        PartialDataset(X, candidates, empty_rows="warn", empty_labels="warn")
+        PartialDataset(X, candidates, on_empty="warn")
+    assert PartialDataset(X, candidates, on_empty="ignore").candidates.tolist() == candidates
 
 
 def test_empty_rows_and_labels_are_facts_where_truth_is_known():

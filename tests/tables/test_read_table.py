@@ -189,7 +189,7 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         held = read_dataset(path, tags="tags", separator=";", delimiter=",", quote='"', decimal=".", encoding="utf-8",
-                            empty_rows="ignore", empty_labels="ignore")  # fmt: skip
+                            on_empty="ignore")  # fmt: skip
     np.testing.assert_array_equal(found.X, [[x, y] for x, _, y in rows])
     tags = [{tag.strip() for tag in tags} - {""} for _, tags, _ in rows]
     assert [{found.label_names[j] for j in np.flatnonzero(row)} for row in found.candidates] == tags

@@ -368,7 +368,7 @@ def test_data_sets(tmp_path, suffix, truth):
     )
     table, target = read(path), tmp_path / f"b{suffix}"
     write_cleaned_copy(table, dropping(table, (0, "q"), (2, "p")), target)
-    found = read_dataset(target, empty_rows="ignore")
+    found = read_dataset(target, on_empty="ignore")
     np.testing.assert_array_equal(found.X, X)
     assert found.candidates.tolist() == [[1, 0], [0, 1], [0, 0]]
     assert found.label_names == ("p", "q")

@@ -85,7 +85,7 @@ def _read_dataset(source: str, reading: dict[str, Any], update: ui.Update) -> Pa
     table = ui.read_source(source, reading, truth=True, progress=update)
     ui.show_reading(table)
     ui.show_notes(table)
-    return table.dataset or to_dataset(table, empty_rows="ignore", empty_labels="ignore")
+    return table.dataset or to_dataset(table, on_empty="ignore")
 
 
 def _facts(dataset: PartialDataset) -> dict[str, str]:

@@ -44,8 +44,7 @@ def read_arff(
     labels: Literal["truth", "candidates"] | None = None,
     ignore: Sequence[str] = (),
     encoding: str = "utf-8",
-    empty_rows: EmptyPolicy = "error",
-    empty_labels: EmptyPolicy = "error",
+    on_empty: EmptyPolicy = "raise",
 ) -> PartialDataset:
     """Read a dense or sparse ``.arff`` file of Mulan or MEKA.
 
@@ -63,8 +62,13 @@ def read_arff(
         Attributes to leave out, such as names of rows.
     encoding : str, default="utf-8"
         Encoding of the text.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
+    on_empty : {"raise", "warn", "ignore"}, default="raise"
         See `PartialDataset`.
+
+    Returns
+    -------
+    PartialDataset
+        The data set.
 
     Notes
     -----
@@ -96,8 +100,7 @@ def read_arff(
         label_names=names,
         feature_names=tuple(table.names[index] for index in kept) if kept else None,
         name=name.strip(),
-        empty_rows=empty_rows,
-        empty_labels=empty_labels,
+        on_empty=on_empty,
     )
 
 

@@ -65,8 +65,7 @@ def read_tabular(
     delimiter: str | None = None,
     quote: str | None = None,
     decimal: str | None = None,
-    empty_rows: EmptyPolicy = "error",
-    empty_labels: EmptyPolicy = "error",
+    on_empty: EmptyPolicy = "raise",
 ) -> PartialDataset:
     """Read a CSV, TSV, TXT or Parquet file by `skpml.tables.read_table`."""
     columns = Columns(
@@ -75,12 +74,10 @@ def read_tabular(
     )  # fmt: skip
     dialect = Dialect(encoding=encoding, delimiter=delimiter, quote=quote, decimal=decimal)
     table = read_table(path, columns=columns, dialect=dialect, separator=separator, truth=True)
-    return to_dataset(table, empty_rows=empty_rows, empty_labels=empty_labels)
+    return to_dataset(table, on_empty=on_empty)
 
 
-def to_dataset(
-    table: Table, *, empty_rows: EmptyPolicy = "error", empty_labels: EmptyPolicy = "error"
-) -> PartialDataset:
+def to_dataset(table: Table, *, on_empty: EmptyPolicy = "raise") -> PartialDataset:
     """Return the data set of a labelled table; without features, X is None."""
     return build_dataset(
         table.path,
@@ -89,8 +86,7 @@ def to_dataset(
         truth=table.truth,
         label_names=table.label_names,
         feature_names=table.feature_names or None,
-        empty_rows=empty_rows,
-        empty_labels=empty_labels,
+        on_empty=on_empty,
     )
 
 
@@ -177,8 +173,8 @@ def read_dataset(path: str | Path, **options: Any) -> PartialDataset:
         Options of the format: see `read_npz`, `read_mat` and `read_arff`. Tables take the fields of
         `skpml.tables.Columns` that name labels and features (``tags``, ``labels``, ``true_tags``, ``true_labels``,
         ``prefix``, ``true_prefix``, ``label_names``, ``features``, ``ignore``), those of `skpml.tables.Dialect`
-        (``encoding``, ``delimiter``, ``quote``, ``decimal``), and ``separator``. All take ``empty_rows`` and
-        ``empty_labels``; see `PartialDataset`.
+        (``encoding``, ``delimiter``, ``quote``, ``decimal``), and ``separator``. All take ``on_empty``;
+        see `PartialDataset`.
 
     Returns
     -------
@@ -279,7 +275,7 @@ def read_as_table(
         )
         columns = replace(columns, labels=None, ignore=())
     refuse_arguments(suffix, replace(columns, features=columns.features or None), dialect)
-    dataset = read_dataset(path, **{"empty_rows": "ignore", "empty_labels": "ignore", **reading})
+    dataset = read_dataset(path, **{"on_empty": "ignore", **reading})
     n_rows = len(dataset.candidates)
     X, names = dataset.X, dataset.feature_names
     if embeddings is not None:
@@ -349,10 +345,7 @@ def write_cleaned_copy(
             stacklevel=2,
         )
         truth = None
-    cleaned = PartialDataset(
-        dataset.X, candidates, truth, dataset.label_names, dataset.feature_names, dataset.name, dataset.description,
-        empty_rows="ignore", empty_labels="ignore",
-    )  # fmt: skip
+    cleaned = replace(dataset, candidates=candidates, truth=truth, on_empty="ignore")
     write_dataset(cleaned, target, overwrite=overwrite)
 
 

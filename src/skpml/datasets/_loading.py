@@ -18,7 +18,7 @@ from skpml._writing import replacing
 from skpml.datasets._digits import DIGITS, add_candidates, load_digits_attributes
 from skpml.datasets._npz import npz_shape, read_npz
 from skpml.datasets._partial_dataset import PartialDataset
-from skpml.datasets._registry import REGISTRY, DatasetFacts
+from skpml.datasets._registry import REGISTRY
 from skpml.tables import TableError
 
 ENVIRONMENT_VARIABLE = "SKPML_DATA"
@@ -33,6 +33,11 @@ def data_home(path: str | Path | None = None) -> Path:
         The folder, if not the usual one: that of the environment variable ``SKPML_DATA`` where it is set,
         else ``skpml`` in the user's data folder (``~/.local/share`` or ``$XDG_DATA_HOME`` on Linux,
         ``~/Library/Application Support`` on macOS, ``%LOCALAPPDATA%`` on Windows).
+
+    Returns
+    -------
+    Path
+        The folder.
     """
     if path is not None:
         return Path(path).expanduser()
@@ -60,7 +65,7 @@ class DatasetEntry:
     n_rows, n_features, n_labels : int or None
         Size; `n_features` is also None for a set of labels only.
     cardinality : float or None
-        Mean number of true labels a row, for registered sets.
+        Mean number of true labels of a row, for registered sets.
     real_candidates : bool or None
         Whether it comes with candidate labels; None if unknown.
     openml_id : int or None
@@ -78,9 +83,26 @@ class DatasetEntry:
 
 
 def list_datasets(*, data_home: str | Path | None = None) -> list[DatasetEntry]:
-    """List the registered data sets, present or absent, and any other ``.npz`` of the folder, by name."""
+    """List the registered data sets, present or absent, and other ``.npz`` files of the folder.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        The data folder; see `skpml.datasets.data_home`.
+
+    Returns
+    -------
+    list of DatasetEntry
+        Sorted by name.
+    """
     files = present_files(data_home)
-    entries = [_registered(facts, present=facts.name in files) for facts in (DIGITS, *REGISTRY.values())]
+    entries = [
+        DatasetEntry(
+            facts.name, facts is DIGITS or facts.name in files, facts.n_rows, facts.n_features, facts.n_labels,
+            facts.cardinality, facts.real_candidates, facts.openml_id,
+        )
+        for facts in (DIGITS, *REGISTRY.values())
+    ]  # fmt: skip
     entries += [_found(name, path) for name, path in files.items() if name not in {DIGITS.name, *REGISTRY}]
     return sorted(entries, key=lambda entry: entry.name)
 
@@ -89,19 +111,6 @@ def present_files(path: str | Path | None = None) -> dict[str, Path]:
     """Return the ``.npz`` files of the data folder by the name of the set."""
     home = data_home(path)
     return {file.stem: file for file in sorted(home.glob("*.npz"))} if home.is_dir() else {}
-
-
-def _registered(facts: DatasetFacts, *, present: bool) -> DatasetEntry:
-    return DatasetEntry(
-        facts.name,
-        present or facts is DIGITS,
-        facts.n_rows,
-        facts.n_features,
-        facts.n_labels,
-        facts.cardinality,
-        facts.real_candidates,
-        facts.openml_id,
-    )
 
 
 def _found(name: str, path: Path) -> DatasetEntry:
@@ -143,6 +152,7 @@ def load_dataset(
     Returns
     -------
     PartialDataset
+        The data set.
 
     Raises
     ------
@@ -165,8 +175,8 @@ def load_dataset(
         raise LookupError(_absent(name, data_home, files))
     if verify:
         _verify(name, files[name])
-    # A stranger's file may have empty candidate sets; whoever loads it by name has seen them or will be told.
-    dataset = read_npz(files[name], empty_rows="warn", empty_labels="warn")
+    # A file of unknown origin may have empty candidate sets, which are worth a warning.
+    dataset = read_npz(files[name], on_empty="warn")
     return dataset if candidates is None else add_candidates(dataset, candidates, random_state)
 
 
@@ -198,13 +208,23 @@ def _verify(name: str, path: Path) -> None:
 
 
 def content_checksum(dataset: PartialDataset) -> str:
-    """Return the SHA-256 of features, candidates and truth, as hexadecimal digits.
+    """Compute the SHA-256 of features, candidates and truth.
 
     Hashed are, in this order: the line ``skpml-content-1 ROWS FEATURES LABELS`` and a line feed (FEATURES is
     ``-`` without X); the entries of X that are not zero in CSR form, row pointers and column indices as
-    64-bit integers, values as 64-bit floats, all little-endian; the candidates, one byte a cell, row by row;
+    64-bit integers, values as 64-bit floats, all little-endian; the candidates, one byte per cell, row by row;
     ``1`` and the truth in the same way, or ``0`` where it is unknown. Names are not hashed, nor whether X is
     stored sparse.
+
+    Parameters
+    ----------
+    dataset : PartialDataset
+        What to hash.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
     """
     n_rows, n_labels = dataset.candidates.shape
     digest = hashlib.sha256()

@@ -43,8 +43,7 @@ def read_mat(
     truth: str | None = None,
     candidates: str | None = None,
     label_layout: LabelLayout | None = None,
-    empty_rows: EmptyPolicy = "error",
-    empty_labels: EmptyPolicy = "error",
+    on_empty: EmptyPolicy = "raise",
 ) -> PartialDataset:
     """Read a ``.mat`` file of version 4 to 7.
 
@@ -58,8 +57,13 @@ def read_mat(
         ``candidate_labels``, ``partial_labels``, … for candidates.
     label_layout : {"rows_by_labels", "labels_by_rows"}, optional
         How label matrices lie. By default it is seen from the number of rows of the features.
-    empty_rows, empty_labels : {"error", "warn", "ignore"}, default="error"
+    on_empty : {"raise", "warn", "ignore"}, default="raise"
         See `PartialDataset`.
+
+    Returns
+    -------
+    PartialDataset
+        The data set.
 
     Notes
     -----
@@ -88,8 +92,7 @@ def read_mat(
         feature_names=_texts(path, variables, "feature_names"),
         name=_text(variables.get("name", "")),
         description=_text(variables.get("description", "")),
-        empty_rows=empty_rows,
-        empty_labels=empty_labels,
+        on_empty=on_empty,
     )
 
 
@@ -191,6 +194,15 @@ def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = Fa
     Variables: ``data`` (rows × features, double, sparse stays sparse), ``target`` (labels × rows, where the
     truth is known), ``candidate_labels`` (labels × rows), ``label_names`` and ``feature_names`` (cells),
     ``name``, ``description``; and ``skpml_variables``, which lists them so that a file cut short is noticed.
+
+    Parameters
+    ----------
+    dataset : PartialDataset
+        What to write.
+    path : path-like
+        File to write.
+    overwrite : bool, default=False
+        Whether to replace a file that exists.
     """
     path = Path(path)
     variables: dict[str, Any] = {}

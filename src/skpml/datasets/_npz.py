@@ -18,14 +18,24 @@ from skpml.tables import TableError, parsing, read_arrays
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
 
-def read_npz(
-    path: str | Path, *, empty_rows: EmptyPolicy = "error", empty_labels: EmptyPolicy = "error"
-) -> PartialDataset:
+def read_npz(path: str | Path, *, on_empty: EmptyPolicy = "raise") -> PartialDataset:
     """Read a ``.npz`` file.
 
     Keys: ``X`` (dense), or ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape`` (CSR), or neither for a set
     of labels only; ``Y_true`` and ``Y_candidate`` (at least one); ``label_names``, ``feature_names``,
     ``name`` and ``description`` where known. Pickled arrays are never loaded.
+
+    Parameters
+    ----------
+    path : path-like
+        File to read.
+    on_empty : {"raise", "warn", "ignore"}, default="raise"
+        See `PartialDataset`.
+
+    Returns
+    -------
+    PartialDataset
+        The data set.
     """
     path = Path(path)
     arrays = read_arrays(path)
@@ -42,8 +52,7 @@ def read_npz(
         feature_names=_names(path, arrays, "feature_names"),
         name=str(arrays.get("name", "")),
         description=str(arrays.get("description", "")),
-        empty_rows=empty_rows,
-        empty_labels=empty_labels,
+        on_empty=on_empty,
     )
 
 
@@ -101,7 +110,17 @@ def _array_shape(archive: zipfile.ZipFile, key: str) -> tuple[int, int]:
 
 
 def write_npz(dataset: PartialDataset, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a ``.npz`` file for `read_npz`; ``Y_candidate`` is left out where it equals ``Y_true``."""
+    """Write a ``.npz`` file for `read_npz`; ``Y_candidate`` is left out if it equals ``Y_true``.
+
+    Parameters
+    ----------
+    dataset : PartialDataset
+        What to write.
+    path : path-like
+        File to write.
+    overwrite : bool, default=False
+        Whether to replace a file that exists.
+    """
     path = Path(path)
     arrays: dict[str, Any] = {}
     if dataset.truth is not None:

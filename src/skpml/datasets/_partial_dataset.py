@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,8 @@ class DatasetStatistics:
 
     Parameters
     ----------
-    n_rows, n_labels : int
-        Size of the label matrices.
-    n_features : int or None
-        Columns of X; None for a set of labels only.
+    n_rows, n_features, n_labels : int
+        Size; `n_features` is None for a set of labels only.
     sparse : bool
         Whether X is stored sparse.
     candidates_per_row : float
@@ -62,21 +60,25 @@ class DatasetStatistics:
     labels_without_true_row: int | None
 
 
-def describe(X: Any, candidates: LabelMatrix, truth: LabelMatrix | None) -> DatasetStatistics:
-    """Compute the figures of a data set from its (validated) parts."""
+def _describe(X: Any, candidates: LabelMatrix, truth: LabelMatrix | None) -> DatasetStatistics:
     n_rows, n_labels = candidates.shape
     n_candidates = int(candidates.sum(dtype=np.int64))
-    cardinality = density = diversity_share = noise_rate = None
-    diversity = rows_without = labels_without = None
+    known: dict[str, Any] = dict.fromkeys(
+        ("cardinality", "density", "diversity", "diversity_share", "noise_rate",
+         "rows_without_true_label", "labels_without_true_row"),
+    )  # fmt: skip
     if truth is not None:
         n_true = int(truth.sum(dtype=np.int64))
-        cardinality = n_true / n_rows
-        density = cardinality / n_labels
         diversity = len(np.unique(np.packbits(truth, axis=1), axis=0))
-        diversity_share = diversity / n_rows
-        noise_rate = (n_candidates - n_true) / n_candidates if n_candidates else 0.0
-        rows_without = int((~truth.any(axis=1)).sum())
-        labels_without = int((~truth.any(axis=0)).sum())
+        known = {
+            "cardinality": n_true / n_rows,
+            "density": n_true / n_rows / n_labels,
+            "diversity": diversity,
+            "diversity_share": diversity / n_rows,
+            "noise_rate": (n_candidates - n_true) / n_candidates if n_candidates else 0.0,
+            "rows_without_true_label": int((~truth.any(axis=1)).sum()),
+            "labels_without_true_row": int((~truth.any(axis=0)).sum()),
+        }
     return DatasetStatistics(
         n_rows=n_rows,
         n_features=None if X is None else int(X.shape[1]),
@@ -84,23 +86,16 @@ def describe(X: Any, candidates: LabelMatrix, truth: LabelMatrix | None) -> Data
         sparse=sp.issparse(X),
         candidates_per_row=n_candidates / n_rows,
         rows_without_candidates=int((~candidates.any(axis=1)).sum()),
-        cardinality=cardinality,
-        density=density,
-        diversity=diversity,
-        diversity_share=diversity_share,
-        noise_rate=noise_rate,
-        rows_without_true_label=rows_without,
-        labels_without_true_row=labels_without,
+        **known,
     )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialDataset:
-    """Rows with candidate labels: every true label of a row is a candidate, some candidates are false.
+    """Rows with candidate labels: every true label is a candidate, some candidates are false.
 
-    Where the truth is known, a row without candidates says that the row has no label, and a label nobody has
-    is a fact about the data: both pass. Where it is not known, they contradict what candidate labels are,
-    and `empty_rows` and `empty_labels` say what to do about it.
+    If the true labels are known, a row without candidates has no label, and a label without candidates is a fact about
+    the data. If they are not known, both contradict the meaning of candidates, and `on_empty` decides what to do.
 
     Parameters
     ----------
@@ -111,15 +106,14 @@ class PartialDataset:
     truth : array-like or sparse matrix of shape (n_rows, n_labels), optional
         1 where the label is true of the row, else 0. Every true label must be a candidate.
     label_names : sequence of str, optional
-        One distinct name a label; ``label_0``, ``label_1``, … by default.
+        A distinct name for each label; ``label_0``, ``label_1``, … by default.
     feature_names : sequence of str, optional
-        One name a feature.
+        A name for each feature.
     name, description : str, optional
-        For people.
-    empty_rows : {"error", "warn", "ignore"}, default="error"
-        What to do about rows without candidates where the truth is unknown.
-    empty_labels : {"error", "warn", "ignore"}, default="error"
-        What to do about labels that are nobody's candidate where the truth is unknown.
+        For display.
+    on_empty : {"raise", "warn", "ignore"}, default="raise"
+        What to do about rows without candidates, and about labels that are no row's candidate, if the true labels are
+        unknown.
 
     Attributes
     ----------
@@ -145,29 +139,23 @@ class PartialDataset:
     feature_names: tuple[str, ...] | None = None
     name: str = ""
     description: str = ""
-    empty_rows: InitVar[EmptyPolicy] = "error"
-    empty_labels: InitVar[EmptyPolicy] = "error"
+    on_empty: InitVar[EmptyPolicy] = "raise"
 
-    def __post_init__(self, empty_rows: EmptyPolicy, empty_labels: EmptyPolicy) -> None:
+    def __post_init__(self, on_empty: EmptyPolicy) -> None:
         candidates = as_label_matrix(self.candidates, "candidates")
         n_rows, n_labels = candidates.shape
         if n_rows == 0:
             raise ValueError("candidates has no rows: at least one row is needed")
-        names = self._checked_label_names(n_labels)
-        X, feature_names = self._checked_features(n_rows)
-        truth = self._checked_truth(candidates, names)
+        names = self._check_label_names(n_labels)
+        X, feature_names = self._check_features(n_rows)
+        truth = self._check_truth(candidates, names)
         if truth is None:
-            check_occupied(candidates, names, empty_rows=empty_rows, empty_labels=empty_labels)
-        for field, value in {
-            "X": X,
-            "candidates": candidates,
-            "truth": truth,
-            "label_names": names,
-            "feature_names": feature_names,
-        }.items():
-            object.__setattr__(self, field, value)
+            check_occupied(candidates, names, on_empty=on_empty)
+        values = X, candidates, truth, names, feature_names
+        for field, value in zip(fields(self), values, strict=False):
+            object.__setattr__(self, field.name, value)
 
-    def _checked_label_names(self, n_labels: int) -> tuple[str, ...]:
+    def _check_label_names(self, n_labels: int) -> tuple[str, ...]:
         if isinstance(self.label_names, tuple | list) and not self.label_names:
             return number_names("label", n_labels)
         names = as_names(self.label_names, n_labels, "label_names")
@@ -175,22 +163,20 @@ class PartialDataset:
             raise ValueError(f"label_names must be distinct, found more than once: {format_names(twice)}")
         return names
 
-    def _checked_features(self, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
+    def _check_features(self, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
         if self.X is None:
             if self.feature_names is not None:
                 raise ValueError("feature_names given without X")
             return None, None
         names = self.feature_names
         if names is not None and np.ndim(self.X) == 2:
-            names = as_names(
-                names, self.X.shape[1] if hasattr(self.X, "shape") else len(self.X[0]), "feature_names"
-            )
+            names = as_names(names, np.shape(self.X)[1], "feature_names")
         X = as_features(self.X, names)
         if X.shape[0] != n_rows:
             raise ValueError(f"X has {X.shape[0]} rows and candidates has {n_rows}: they must match")
         return X, names
 
-    def _checked_truth(self, candidates: LabelMatrix, names: tuple[str, ...]) -> LabelMatrix | None:
+    def _check_truth(self, candidates: LabelMatrix, names: tuple[str, ...]) -> LabelMatrix | None:
         if self.truth is None:
             return None
         truth = as_label_matrix(self.truth, "truth")
@@ -215,16 +201,27 @@ class PartialDataset:
         return f"<PartialDataset {self.name!r}: {n_rows} rows, {features}, {n_labels} labels, truth {known}>"
 
     def statistics(self) -> DatasetStatistics:
-        """Return the figures that describe the data set."""
-        return describe(self.X, self.candidates, self.truth)
+        """Compute the figures that describe the data set.
+
+        Returns
+        -------
+        DatasetStatistics
+            The figures.
+        """
+        return _describe(self.X, self.candidates, self.truth)
 
     def subset(self, rows: Any) -> PartialDataset:
         """Return the data set of some rows, in the order given.
 
         Parameters
         ----------
-        rows : array-like of int, boolean mask or slice
+        rows : array-like of int or bool, or slice
             Rows to keep. Labels keep their columns even if none of these rows has them.
+
+        Returns
+        -------
+        PartialDataset
+            The rows.
         """
         index = rows if isinstance(rows, slice) else np.asarray(rows)
         if isinstance(index, np.ndarray):
@@ -232,23 +229,23 @@ class PartialDataset:
                 raise ValueError(f"rows must be one-dimensional, got {index.ndim} dimension(s)")
             if index.size == 0:
                 index = index.astype(np.intp)
-        return PartialDataset(
-            None if self.X is None else self.X[index],
-            self.candidates[index],
-            None if self.truth is None else self.truth[index],
-            self.label_names,
-            self.feature_names,
-            self.name,
-            self.description,
-            empty_rows="ignore",
-            empty_labels="ignore",
-        )
+        X, truth = (None if part is None else part[index] for part in (self.X, self.truth))
+        return replace(self, X=X, candidates=self.candidates[index], truth=truth, on_empty="ignore")
 
     def with_candidates(self, candidates: Any) -> PartialDataset:
-        """Return the same rows with other candidate labels, which must hold every true label."""
-        return PartialDataset(
-            self.X, candidates, self.truth, self.label_names, self.feature_names, self.name, self.description
-        )
+        """Return the same rows with other candidate labels.
+
+        Parameters
+        ----------
+        candidates : array-like or sparse matrix of shape (n_rows, n_labels)
+            1 where the label is a candidate of the row; every true label must be one.
+
+        Returns
+        -------
+        PartialDataset
+            The data set with these candidates.
+        """
+        return replace(self, candidates=candidates, on_empty="raise")
 
 
 def build_dataset(path: Path, **parts: Any) -> PartialDataset:
@@ -264,17 +261,7 @@ def build_dataset(path: Path, **parts: Any) -> PartialDataset:
 
 
 def as_label_matrix(values: Any, what: str, *, minus_one_is_zero: bool = False) -> LabelMatrix:
-    """Return a fresh read-only uint8 matrix of zeros and ones.
-
-    Parameters
-    ----------
-    values : array-like or sparse matrix of shape (n_rows, n_labels)
-        Numbers or booleans.
-    what : str
-        How errors name the matrix.
-    minus_one_is_zero : bool, default=False
-        Read −1 as 0, as MATLAB files of the field write it.
-    """
+    """Return a new read-only matrix of zeros and ones; MATLAB files of the field write -1 for 0."""
     matrix = check_indicator(values, what, minus_one_is_zero=minus_one_is_zero)
     if matrix.shape[1] == 0:
         raise ValueError(f"{what} has no columns: at least one label is needed")
@@ -324,7 +311,7 @@ def _as_float(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
-    """Return names as a tuple of str, one a column."""
+    """Return names as a tuple of str, one for each column."""
     if isinstance(names, str):
         raise ValueError(f"{what} must be a sequence of names, got the single string {names!r}")
     result = tuple(str(name) for name in names)
