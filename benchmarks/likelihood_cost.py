@@ -71,7 +71,8 @@ def search_memory(batch: int, count: int) -> float:
     settings = coarse_settings(
         families=("logistic",), one_true=(True,), widths=(1.0,), gammas=np.geomspace(0.01, 1, count), noises=(1.0,)
     )  # fmt: skip
-    judge = SettingJudge({1.0: X}, Y, rng.permutation(3000) % 3, keep=10, batch=batch, max_iter=3)
+    folds, rates = rng.permutation(3000) % 3, np.full(20, 0.1)
+    judge = SettingJudge({1.0: X}, Y, folds, rates=rates, keep=10, batch=batch, max_iter=3)
     tracemalloc.start()
     judge.try_settings(settings)
     peak = tracemalloc.get_traced_memory()[1]

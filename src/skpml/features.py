@@ -195,7 +195,7 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         if wanted < 1:
             raise ValueError(f"n_anchors must be at least 1, got {wanted}.")
         if wanted >= n:
-            return X.copy()
+            return X[row_order(X)]
         places = check_random_state(self.random_state).choice(n, size=wanted, replace=False)
         # Drawn in the order of content: where a row stands must not decide whether it is an anchor.
         return X[row_order(X)[np.sort(places)]]

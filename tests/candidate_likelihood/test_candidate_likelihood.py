@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -16,9 +17,7 @@ from likelihood_data import blobs
 from skpml import CandidateLikelihood
 from skpml.candidate_likelihood import _estimator as estimator_module
 from skpml.features import RangeScaler, RBFAnchors
-from skpml.likelihood._confidences import level_curve, on_curve
-from skpml.likelihood._noise_model import posterior
-from skpml.likelihood._settings import noise_anchor
+from skpml.likelihood import apply_level, estimate_noise, fit_level, held_out_ridge, posterior
 from skpml.linalg import spectrum_of
 from skpml.metrics import average_precision, hamming_loss
 
@@ -194,47 +193,69 @@ def test_another_library_underneath_gives_the_same():
     assert type(searched.noise_rate_) is type(searched.coef_[0]) is np.ndarray
 
 
-def test_a_selection_is_fitted_again_without_a_search(fitted):
+def test_chosen_settings_are_fitted_again_without_a_search(fitted):
     model, X, _, candidates, _ = fitted
-    again = CandidateLikelihood(selection=model.selection_, random_state=0, on_empty="ignore").fit(
-        X, candidates
-    )
+    again = model.refit(X, candidates)
+    assert again is not model
     assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
     assert_allclose(again.confidences_, model.confidences_, rtol=1e-10)
     assert again.selection_["members"] == model.selection_["members"]
     assert again.selection_["tried"] == []
-    half = CandidateLikelihood(selection=model.selection_, random_state=0, on_empty="ignore")
-    half.fit(X[::2], candidates[::2])
+    half = again.refit(X[::2], candidates[::2])
     assert half.calibration_ == model.calibration_
+    assert half.selection_["level"] == model.selection_["level"]
     assert average_precision(candidates, half.predict_proba(X)) > 0.7
+    # Only a refit keeps the choice; a fit of the new model searches again.
+    assert half.set_params(family="ridge").fit(X[::2], candidates[::2]).selection_["tried"]
+    with pytest.raises(NotFittedError):
+        CandidateLikelihood().refit(X, candidates)
 
 
-@pytest.mark.parametrize(
-    "selection",
-    ["best", None, {}, {"members": []}, {"members": [{"family": "logistic"}], "calibration": (1, 0)}, 3],
-)
-def test_what_is_no_selection_is_refused(selection, fitted):
-    _, X, _, candidates, _ = fitted
-    with pytest.raises(ValueError, match='selection must be "auto" or the selection_ of an earlier fit'):
-        CandidateLikelihood(selection=selection, on_empty="ignore").fit(X, candidates)
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.985])
+def test_members_use_the_given_noise_rate(rate):
+    X, _, candidates, _ = blobs(n=60)
+    model = CandidateLikelihood(**FIXED | {"noise_rate": rate}, on_empty="ignore").fit(X, candidates)
+    assert_array_equal(model._member_rates, [model.noise_rate_])
+    assert_allclose(model.noise_rate_, rate, atol=1e-5)
+    assert_array_equal(model.noise_range_, [model.noise_rate_] * 2)
 
 
-def test_a_selection_with_kernel_widths_needs_a_kernel(fitted):
-    model, X, _, candidates, _ = fitted
-    members = [{**model.selection_["members"][0], "width": 0.5}]
-    selection = {**model.selection_, "members": members}
-    with pytest.raises(
-        ValueError, match=r"selection has the kernel width 0\.5, but feature_map='linear' has none"
-    ):
-        CandidateLikelihood(selection=selection, feature_map="linear", on_empty="ignore").fit(X, candidates)
+@pytest.mark.parametrize("family", ["logistic", "least-squares"])
+def test_a_member_that_does_not_converge_is_reported(family):
+    X, _, candidates, _ = blobs(n=120)
+    settings = FIXED | {"family": family, "gamma": 1e-3, "on_empty": "ignore", "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        model = CandidateLikelihood(**settings, max_iter=3).fit(X, candidates)
+    assert not model.converged_
+    assert model.n_iter_ == 3
+    assert CandidateLikelihood(**settings).fit(X, candidates).converged_
 
 
-def test_given_rates_are_not_changed_by_a_selection(fitted):
-    model, X, _, candidates, _ = fitted
-    again = CandidateLikelihood(
-        selection=model.selection_, noise_rate=0.3, random_state=0, on_empty="ignore"
-    ).fit(X, candidates)
-    assert_allclose(again._member_rates, 0.3)
+def test_order_of_rows_does_not_decide_what_is_chosen_where_some_anchors_are_searched():
+    """All rows are anchors, but the search uses every second one."""
+    X, _, candidates, _ = blobs(n=850)
+    order = np.random.default_rng(1).permutation(850)
+    settings = {"family": "ridge", "random_state": 0, "on_empty": "ignore"}
+    one = CandidateLikelihood(**settings).fit(X, candidates)
+    other = CandidateLikelihood(**settings).fit(X[order], candidates[order])
+    assert other.selection_["members"] == one.selection_["members"]
+    assert_allclose(other.confidences_, one.confidences_[order], atol=1e-7)
+
+
+def test_a_search_uses_a_part_of_rows_and_anchors(monkeypatch):
+    X, _, candidates, _ = blobs(n=300)
+    monkeypatch.setattr(estimator_module, "_SEARCH_ROWS", 200)
+    monkeypatch.setattr(estimator_module, "_SEARCH_ANCHORS", 60)
+    shapes = []
+
+    class Spy(estimator_module.SettingJudge):
+        def __init__(self, mapped, Y, folds, **settings):
+            shapes.extend((*values.shape, len(Y), len(folds)) for values in mapped.values())
+            super().__init__(mapped, Y, folds, **settings)
+
+    monkeypatch.setattr(estimator_module, "SettingJudge", Spy)
+    CandidateLikelihood(family="ridge", random_state=0, on_empty="ignore").fit(X, candidates)
+    assert shapes == [(200, 60, 200, 200)] * 2
 
 
 def test_too_few_rows_to_choose_by():
@@ -275,20 +296,20 @@ class TestLevel:
     def test_what_is_on_a_curve_is_found_there(self):
         p = np.linspace(0.01, 0.99, 50)
         t = np.log(p / (1 - p))
-        assert_allclose(level_curve(p, 1 / (1 + np.exp(-(0.4 * t - 1)))), (0.4, -1.0), atol=1e-4)
-        assert_allclose(level_curve(p, p), (1.0, 0.0), atol=1e-4)
+        assert_allclose(fit_level(p, 1 / (1 + np.exp(-(0.4 * t - 1)))), (0.4, -1.0), atol=1e-4)
+        assert_allclose(fit_level(p, p), (1.0, 0.0), atol=1e-4)
 
     def test_sums_agree_and_order_stays(self):
         rng = np.random.default_rng(0)
         p, reference = rng.random(300), rng.random(300)
-        bent = on_curve(p, level_curve(p, reference), np.ones(300, dtype=bool))
+        bent = apply_level(p, fit_level(p, reference), np.ones(300, dtype=bool))
         assert_allclose(bent.sum(), reference.sum(), rtol=1e-4)
         assert (np.diff(bent[np.argsort(p)]) >= 0).all()
 
     def test_nothing_outside_the_candidates(self):
         candidate = np.array([True, False])
-        assert_allclose(on_curve(np.array([0.5, 0.5]), (1.0, 0.0), candidate), [0.5, 0.0])
-        assert level_curve(np.empty(0), np.empty(0)) == (1.0, 0.0)
+        assert_allclose(apply_level(np.array([0.5, 0.5]), (1.0, 0.0), candidate), [0.5, 0.0])
+        assert fit_level(np.empty(0), np.empty(0)) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.4, 0.8])
@@ -300,7 +321,8 @@ def test_little_noise_is_found_as_well_as_much(rate):
     features = RBFAnchors(random_state=0).fit_transform(RangeScaler().fit_transform(digits.data[:600]))[
         :, :-1
     ]
-    found = noise_anchor(spectrum_of(features.astype(np.float64)), candidates)
+    scores, _ = held_out_ridge(spectrum_of(features.astype(np.float64)), candidates)
+    found = estimate_noise(scores, candidates, of_candidates=True).usable()
     assert len(np.unique(found)) == 1
     assert abs(found[0] - rate) < 0.02 + 0.1 * rate
 

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 from skpml.candidate_likelihood._search import SettingJudge, neighbors
-from skpml.likelihood._calibration import calibrated, calibration
-from skpml.likelihood._settings import Setting, fit_settings, noise_anchor, to_probability
+from skpml.likelihood import Setting, calibrate, fit_calibration, fit_settings, to_probability
 from skpml.linalg import spectrum_of
 from skpml.model_selection import Evidence
 
@@ -44,18 +43,18 @@ def test_rows_left_out_are_those_of_the_fold_and_only_the_best_are_kept():
     X = rng.normal(size=(60, 3))
     Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(60, 4)) > 0).astype(float)
     folds = rng.permutation(60) % 3
-    judge = SettingJudge({1.0: X}, Y, folds, keep=2)
+    rates = np.full(4, 0.1)
+    judge = SettingJudge({1.0: X}, Y, folds, keep=2, rates=rates)
     tried = [Setting("ridge", False, 1.0, gamma, 1.0) for gamma in (0.01, 1.0, 1e4)]
     judge.try_settings(tried)
     best = judge.evidence().best(2, within=np.inf)
-    chances, candidates = judge.held_out(best[:1])
-    assert_allclose(candidates, Y)
-    assert np.corrcoef(chances.ravel(), candidates.ravel())[0, 1] > 0.4
+    chances = judge.held_out(best[:1])
+    assert np.corrcoef(chances.ravel(), Y.ravel())[0, 1] > 0.4
     # In the order of the rows: each by a fit to the other folds.
     for fold in range(3):
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         spectrum = spectrum_of(X[train])
-        (fit,) = fit_settings(spectrum, Y[train], best[:1], noise_anchor(spectrum, Y[train]))
+        (fit,) = fit_settings(spectrum, Y[train], best[:1], rates)
         assert_allclose(chances[held], fit.probabilities(spectrum.project(X[held])), atol=1e-4)
     with pytest.raises(KeyError):
         judge.held_out([setting for setting in tried if setting not in best])
@@ -69,19 +68,19 @@ class TestCalibration:
         Y = ((rng.random(eta.shape) < eta) | (rng.random(eta.shape) < rho)).astype(float)
         # What ranks well but lies at another level.
         p = expit((logit(eta) - shift) / slope)
-        found = calibration(p, rho, Y)
+        found = fit_calibration(p, rho, Y)
         assert_allclose(found, (slope, shift), atol=0.15 * max(1, abs(shift), slope))
-        assert np.abs(calibrated(p, *found) - eta).mean() < 0.02
+        assert np.abs(calibrate(p, found) - eta).mean() < 0.02
 
     def test_no_ranking_changes_and_nothing_is_certain(self):
         p = np.array([0.0, 1e-9, 0.2, 0.5, 0.999, 1.0])
-        found = calibrated(p, 3.0, -2.0)
+        found = calibrate(p, (3.0, -2.0))
         assert (np.diff(found) > 0).all()
         assert ((found > 0) & (found < 1)).all()
 
     def test_hardly_any_row_leaves_things_as_they_are(self):
         p = np.array([[0.4, 0.6]])
-        assert_allclose(calibration(p, np.array([0.1, 0.1]), np.array([[1.0, 0.0]])), (1, 0), atol=0.6)
+        assert_allclose(fit_calibration(p, np.array([0.1, 0.1]), np.array([[1.0, 0.0]])), (1, 0), atol=0.6)
 
 
 def test_linear_scores_bend_at_the_ends_and_keep_their_order():

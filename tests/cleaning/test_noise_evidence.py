@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from skpml.cleaning import audit
 from skpml.cleaning._cross_fitting import CrossFitted
-from skpml.likelihood._noise_evidence import noise_evidence
+from skpml.likelihood import estimate_noise
 
 
 def candidates(eta, rate, rng):
@@ -19,8 +19,7 @@ def candidates(eta, rate, rng):
 
 
 def evidence(scores, Y):
-    n, c = Y.shape
-    return noise_evidence(scores, Y, frequent=np.ones(c, dtype=bool), order=np.arange(n))
+    return estimate_noise(scores, Y, by_frequency=True)
 
 
 def told(n=3000, c=6, seed=0):
@@ -80,8 +79,7 @@ def test_no_rate_is_above_the_share_of_candidates_and_rare_labels_do_not_count()
     rare[:2] = 1
     Y = np.column_stack([Y, rare])
     scores = np.column_stack([eta, np.full(rare.shape, 0.001)])
-    frequent = np.arange(16) < 6
-    found = noise_evidence(scores, Y, frequent=frequent, order=np.arange(len(Y)))
+    found = evidence(scores, Y)
     assert_allclose(found.rate[:6].mean(), 0.2, rtol=0.1)
     assert (found.rate <= Y.mean(axis=0) + 1e-12).all()
 

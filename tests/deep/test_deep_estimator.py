@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from likelihood_data import blobs
 from skpml.deep import DeepCandidateLikelihood
 from skpml.io import ModelFileError, load_model, save_model
-from skpml.likelihood._noise_model import log_likelihood
+from skpml.likelihood import log_likelihood
 from skpml.metrics import average_precision
 from skpml.reference import CandidateRidge
 from skpml.utils.estimator_checks import parametrize_with_pml_checks

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted
 
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.candidate_likelihood._search import (
-    FAMILIES,
-    Evidence,
-    SettingJudge,
-    coarse_settings,
-    earlier_choice,
-    search,
-)
+from skpml.candidate_likelihood._search import FAMILIES, SettingJudge, coarse_settings, search
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
-from skpml.likelihood._calibration import calibrated, calibration
-from skpml.likelihood._confidences import Curve, level_curve, on_curve
-from skpml.likelihood._nesting import keep_order, nested_labels
-from skpml.likelihood._noise_model import posterior
-from skpml.likelihood._settings import (
+from skpml.likelihood import (
+    Curve,
     Fit,
     Setting,
+    apply_level,
+    calibrate,
     check_at_least_one,
+    check_noise_rate,
+    estimate_noise,
+    find_nested_labels,
+    fit_calibration,
+    fit_level,
     fit_settings,
+    held_out_ridge,
     is_auto,
-    known_rates,
-    noise_anchor,
+    keep_nested_order,
+    posterior,
     to_probability,
 )
 from skpml.linalg import Spectrum, one_blas, spectrum_of, to_numpy
+from skpml.model_selection import Evidence
 from skpml.views import ViewScaler
 
 __all__ = ["CandidateLikelihood"]
 
-# What a search begins with where nothing is fixed; ridge regression is cheap and gets a finer grid.
+# Grid that a search begins with; ridge regression is cheap and gets a finer one.
 _GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power in range(-6, 3))
 _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
-# A search looks at no more anchors and rows than these: settings carry over, since features are scaled.
+# A search uses at most this many anchors and rows: settings carry over, because features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
-# Up to so many rows the products are small: threads would spend their time waiting for each other.
+# Settings are compared at a looser tolerance than that of the final fit: rankings settle long before probabilities do.
+_SEARCH_TOL, _SEARCH_ITER = 5e-4, 60
+# Up to this many rows the products are so small that threads would wait for each other.
 _FEW_ROWS = 1000
 # Rows that are mapped to their similarities at a time, for memory.
 _SCORED_ROWS = 20_000
+
+
+@dataclass(kw_only=True)
+class _Choice:
+    """Settings to average, the curves of their probabilities, and what a search found (``held_out`` is calibrated)."""
+
+    members: list[Setting]
+    calibration: Curve = (1.0, 0.0)
+    level: Curve = (1.0, 0.0)
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    held_out: NDArray[Any] | None = None
 
 
 class CandidateLikelihood(BasePMLClassifier):
@@ -189,8 +201,6 @@ class CandidateLikelihood(BasePMLClassifier):
         noise_rate: Any = "auto",
         at_least_one: bool | str = "auto",
         kernel_width: float | str = "auto",
-        selection: dict[str, Any] | str = "auto",
-        keep_nested_order: bool = True,
         n_members: int = 10,
         n_folds: int = 3,
         feature_map: Any = "rbf",
@@ -198,9 +208,8 @@ class CandidateLikelihood(BasePMLClassifier):
         views: Any = None,
         view_weights: Any = "auto",
         threshold: float | str = "auto",
-        max_iter: int = 200,
+        max_iter: int = 1000,
         tol: float = 1e-5,
-        batch: int = 8,
         device: str | None = None,
         on_empty: str = "warn",
         random_state: Any = None,
@@ -210,8 +219,6 @@ class CandidateLikelihood(BasePMLClassifier):
         self.noise_rate = noise_rate
         self.at_least_one = at_least_one
         self.kernel_width = kernel_width
-        self.selection = selection
-        self.keep_nested_order = keep_nested_order
         self.n_members = n_members
         self.n_folds = n_folds
         self.feature_map = feature_map
@@ -221,7 +228,6 @@ class CandidateLikelihood(BasePMLClassifier):
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
-        self.batch = batch
         self.device = device
         self.on_empty = on_empty
         self.random_state = random_state
@@ -231,7 +237,8 @@ class CandidateLikelihood(BasePMLClassifier):
             return self._fit_rows(X, Y)
 
     def _fit_rows(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        rates = known_rates(self.noise_rate, Y.shape[1])
+        chosen: _Choice | None = self.__dict__.pop("_chosen", None)
+        rates = check_noise_rate(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
         self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
         self.view_weights_ = self.scaler_.weights_
@@ -239,57 +246,92 @@ class CandidateLikelihood(BasePMLClassifier):
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
-        maps, mapped = self._map(scaled, random)
-        search_rows, folds = self._search_rows(np.column_stack([scaled, labels]), random)
-        members, left_out = self._choose(
-            len(Y), tuple(mapped), rates, partial(self._judge, mapped, labels, search_rows, folds, rates)
-        )
-        widths = [width for width in maps if any(member.width == width for member in members)]
+        maps, mapped = self._map(scaled, random, self._widths(chosen))
+        rows, folds = self._search_rows(np.column_stack([scaled, labels]), random)
+        reduced = self._reduce(mapped, rows)
+        self._set_noise_rate(rates, reduced, labels[rows])
+        if chosen is None:
+            chosen = self._choose(reduced, labels[rows], folds, known=rates is not None)
+        self.calibration_ = chosen.calibration
+        del reduced
+        widths = [width for width in maps if any(member.width == width for member in chosen.members)]
         self.feature_maps_ = [maps[width] for width in widths]
         fits: dict[Setting, tuple[Fit, Spectrum]] = {}
-        anchors = []
-        targets = self._array(labels)
+        targets, noise = self._array(labels), self._array(self.noise_rate_)
         for width in widths:
             spectrum = spectrum_of(self._array(mapped.pop(width)))
-            anchor = noise_anchor(spectrum, targets) if rates is None else self._array(rates)
-            anchors.append(to_numpy(anchor))
-            mine = [member for member in members if member.width == width]
-            found = fit_settings(
-                spectrum, targets, mine, anchor, batch=self.batch, max_iter=self.max_iter, tol=self.tol
-            )
+            members = [member for member in chosen.members if member.width == width]
+            found = fit_settings(spectrum, targets, members, noise, max_iter=self.max_iter, tol=self.tol)
             fits.update({fit.setting: (fit, spectrum) for fit in found})
-        self.noise_rate_ = np.mean(anchors, axis=0)
-        self._keep(members, widths, fits)
-        rows = [to_numpy(fits[member][0].probabilities(fits[member][1].rows)) for member in members]
-        # Between labels of different noise, the rows say nothing of an order.
+        self._keep(chosen.members, widths, fits)
+        each = [to_numpy(fits[member][0].probabilities(fits[member][1].rows)) for member in chosen.members]
+        # Labels of different noise rates have no order that the rows could show.
         self.nested_labels_ = [
             (inner, outer)
-            for inner, outer in (nested_labels(labels) if self.keep_nested_order else [])
+            for inner, outer in find_nested_labels(labels)
             if self.noise_rate_[inner] == self.noise_rate_[outer]
         ]
-        eta = keep_order(calibrated(np.mean(rows, axis=0), *self.calibration_), self.nested_labels_)
-        self.confidences_ = self._believed(eta, labels, search_rows, left_out).astype(X.dtype)
+        eta = keep_nested_order(calibrate(np.mean(each, axis=0), self.calibration_), self.nested_labels_)
+        self.confidences_ = self._confidences(eta, labels, rows, chosen).astype(X.dtype)
+        self.selection_ = {
+            "members": [asdict(member) for member in chosen.members],
+            "tried": chosen.tried,
+            "calibration": self.calibration_,
+            "level": chosen.level,
+        }
         return eta.astype(X.dtype)
 
-    def _believed(
-        self,
-        eta: NDArray[Any],
-        Y: NDArray[Any],
-        rows: NDArray[np.intp],
-        left_out: NDArray[Any] | None,
+    def refit(self, X: Any, y: Any) -> CandidateLikelihood:
+        """Fit the chosen settings to other rows, without a search.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_features)
+            Features.
+        y : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels) or list of label sets
+            Candidate labels.
+
+        Returns
+        -------
+        CandidateLikelihood
+            A new model with the members, the calibration and the level of this one. Coefficients and, unless it was
+            given, the noise rate are those of the new rows.
+        """
+        check_is_fitted(self)
+        model = clone(self)
+        model._chosen = _Choice(
+            members=[Setting(**member) for member in self.selection_["members"]],
+            calibration=self.calibration_,
+            level=self.selection_["level"],
+        )
+        return model.fit(X, y)
+
+    def _confidences(
+        self, eta: NDArray[Any], Y: NDArray[Any], rows: NDArray[np.intp], chosen: _Choice
     ) -> NDArray[Any]:
-        """Confidences, at the level of the rows that a search has left out; sets the curve to it in ``selection_``."""
+        """Return confidences at the level of held-out rows; a search has held-out rows and sets the level."""
         confidences = posterior(eta, self.noise_rate_, Y)
-        if left_out is not None:
+        if chosen.held_out is not None:
             candidate = Y[rows] > 0
-            reference = posterior(left_out, self.noise_rate_, Y[rows])
-            self.selection_["level"] = level_curve(confidences[rows][candidate], reference[candidate])
-        return keep_order(on_curve(confidences, self.selection_["level"], Y > 0), self.nested_labels_)
+            reference = posterior(chosen.held_out, self.noise_rate_, Y[rows])
+            chosen.level = fit_level(confidences[rows][candidate], reference[candidate])
+        return keep_nested_order(apply_level(confidences, chosen.level, Y > 0), self.nested_labels_)
+
+    def _set_noise_rate(self, given: NDArray[Any] | None, reduced: dict[float, Any], Y: NDArray[Any]) -> None:
+        """Set ``noise_rate_`` and ``noise_range_``, from the best ridge regression without the row if not given."""
+        if given is not None:
+            self.noise_rate_, self.noise_range_ = given, (given, given)
+            return
+        labels = self._array(Y)
+        scores = [held_out_ridge(spectrum_of(values), labels) for values in reduced.values()]
+        best = to_numpy(min(scores, key=lambda each: each[1])[0])
+        found = estimate_noise(best, Y, of_candidates=True)
+        self.noise_rate_, self.noise_range_ = found.usable(), (found.low, found.high)
 
     def _map(
-        self, scaled: NDArray[Any], random: np.random.RandomState
+        self, scaled: NDArray[Any], random: np.random.RandomState, widths: tuple[float, ...]
     ) -> tuple[dict[float, Any], dict[float, NDArray[Any]]]:
-        """Feature maps and mapped rows for every kernel width in question; all share their anchors."""
+        """Return feature maps and mapped rows for each kernel width; all share their anchors."""
         if not self._has_anchors:
             only = resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=random)
             values = as_dense(only.fit_transform(scaled), np.float64)
@@ -297,114 +339,80 @@ class CandidateLikelihood(BasePMLClassifier):
                 raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
             return {1.0: only}, {1.0: values}
         maps, mapped, anchors = {}, {}, None
-        for width in self._widths():
+        for width in widths:
             maps[width] = RBFAnchors(
                 n_anchors=self.n_anchors, anchors=anchors, width=width, random_state=random
             )
-            # The last column is the constant; the spectrum centres its features.
+            # The last column is the constant; the spectrum centers its features.
             mapped[width] = maps[width].fit_transform(scaled)[:, :-1]
             anchors = maps[width].anchors_
         return maps, mapped
 
-    def _widths(self) -> tuple[float, ...]:
-        """Kernel widths in question."""
-        known = earlier_choice(self.selection)
-        if known is not None:
-            return tuple(dict.fromkeys(member.width for member in known[0]))
+    def _widths(self, chosen: _Choice | None) -> tuple[float, ...]:
+        """Return the kernel widths to fit or to choose from."""
+        if chosen is not None:
+            return tuple(dict.fromkeys(member.width for member in chosen.members))
+        if not self._has_anchors:
+            return (1.0,)
         return _WIDTHS if is_auto(self.kernel_width) else (float(self.kernel_width),)
 
     def _choose(
-        self,
-        n_rows: int,
-        widths: tuple[float, ...],
-        rates: NDArray[Any] | None,
-        make_judge: Callable[[], SettingJudge],
-    ) -> tuple[list[Setting], NDArray[Any] | None]:
-        """The settings to average, best first; sets ``selection_`` and ``calibration_``.
-
-        And the probabilities of the rows of the search, each left out, where there was one.
-        """
-        known = earlier_choice(self.selection)
-        if known is not None:
-            members, self.calibration_, level = known
-            if rates is not None:
-                members = list(dict.fromkeys(replace(member, noise=1.0) for member in members))
-            if strange := {member.width for member in members} - set(widths):
-                raise ValueError(
-                    f"selection has the kernel width {min(strange)}, but feature_map={self.feature_map!r} has none."
-                )
-            self._keep_selection(members, level=level)
-            return members, None
-        free_gamma, free_noise = is_auto(self.gamma), rates is None
+        self, reduced: dict[float, Any], Y: NDArray[Any], folds: NDArray[np.intp], *, known: bool
+    ) -> _Choice:
+        """Choose the settings to average, best first; ``known`` says that the noise rate was given."""
+        free_gamma = is_auto(self.gamma)
         families = FAMILIES if self.family == "auto" else (self.family,)
-        one_true = (False, True) if is_auto(self.at_least_one) else (bool(self.at_least_one),)
-        noises = _NOISES if free_noise else (1.0,)
         coarse: list[Setting] = []
         for family in families:
             gammas = (_RIDGE_GAMMAS if family == "ridge" else _GAMMAS) if free_gamma else (float(self.gamma),)
             coarse += coarse_settings(
-                families=(family,), one_true=one_true, widths=widths, gammas=gammas, noises=noises
+                families=(family,),
+                one_true=(False, True) if is_auto(self.at_least_one) else (bool(self.at_least_one),),
+                widths=tuple(reduced),
+                gammas=gammas,
+                noises=(1.0,) if known else _NOISES,
             )
         if len(coarse) == 1:
-            self.calibration_ = (1.0, 0.0)
-            self._keep_selection(coarse)
-            return coarse, None
-        if n_rows < 2 * self.n_folds:
+            return _Choice(members=coarse)
+        if len(Y) < 2 * self.n_folds:
             raise ValueError(
-                f"X has {n_rows} rows, too few to choose by n_folds={self.n_folds} folds of at least two rows; "
+                f"X has {len(Y)} rows, too few to choose by n_folds={self.n_folds} folds of at least two rows; "
                 "fix family, gamma, at_least_one, kernel_width and noise_rate, and nothing has to be chosen."
             )
-        judge = make_judge()
-        evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=free_noise)
+        judge = SettingJudge(
+            reduced,
+            self._array(Y),
+            self._array(folds),
+            keep=self.n_members,
+            rates=self._array(self.noise_rate_),
+            max_iter=min(self.max_iter, _SEARCH_ITER),
+            tol=max(self.tol, _SEARCH_TOL),
+        )
+        evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=not known)
         members = evidence.best(self.n_members, within=1.0)
-        left_out, candidates = map(to_numpy, judge.held_out(members))
-        noise = judge.anchor() if rates is None else rates
-        self.calibration_ = calibration(left_out.astype(np.float64), noise, candidates)
-        self._keep_selection(members, evidence)
-        return members, calibrated(left_out, *self.calibration_)
-
-    def _keep_selection(
-        self, members: list[Setting], evidence: Evidence | None = None, level: Curve = (1.0, 0.0)
-    ) -> None:
-        self.selection_: dict[str, Any] = {
-            "members": [asdict(member) for member in members],
-            "tried": [] if evidence is None else _as_table(evidence),
-            "calibration": self.calibration_,
-            "level": level,
-        }
+        held_out = to_numpy(judge.held_out(members)).astype(np.float64)
+        curve = fit_calibration(held_out, self.noise_rate_, Y)
+        return _Choice(
+            members=members, calibration=curve, tried=_as_table(evidence), held_out=calibrate(held_out, curve)
+        )
 
     def _search_rows(
         self, content: NDArray[Any], random: np.random.RandomState
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows that a search looks at, and the inner fold of each."""
-        # In the order of content: where a row stands must not decide which fold it is in.
+        """Return the rows that a search uses, and the inner fold of each."""
+        # In the order of content, so that the position of a row does not decide which fold it is in.
         rows = row_order(content)
         rows = rows[np.sort(random.permutation(len(content))[:_SEARCH_ROWS])]
         return rows, random.permutation(len(rows)) % min(self.n_folds, len(rows))
 
-    def _judge(
-        self,
-        mapped: dict[float, NDArray[Any]],
-        labels: NDArray[Any],
-        rows: NDArray[np.intp],
-        folds: NDArray[np.intp],
-        rates: NDArray[Any] | None,
-    ) -> SettingJudge:
-        few = {}
+    def _reduce(self, mapped: dict[float, NDArray[Any]], rows: NDArray[np.intp]) -> dict[float, Any]:
+        """Return the mapped features of some rows, with at most ``_SEARCH_ANCHORS`` anchors, where it is computed."""
+        found = {}
         for width, values in mapped.items():
-            # Anchors stand for each other, features do not.
+            # Anchors are interchangeable, features are not.
             step = -(-values.shape[1] // _SEARCH_ANCHORS) if self._has_anchors else 1
-            few[width] = self._array(values[rows][:, ::step])
-        return SettingJudge(
-            few,
-            self._array(labels[rows]),
-            self._array(folds),
-            keep=self.n_members,
-            rates=None if rates is None else self._array(rates),
-            batch=self.batch,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+            found[width] = self._array(values[rows][:, ::step])
+        return found
 
     @property
     def _has_anchors(self) -> bool:
@@ -424,7 +432,7 @@ class CandidateLikelihood(BasePMLClassifier):
         widths: list[float],
         fits: dict[Setting, tuple[Fit, Spectrum]],
     ) -> None:
-        """Set what prediction needs, and the course of the best fit."""
+        """Set what prediction needs, and the course of the slowest fit."""
         self.coef_, intercepts, rates, self._member_maps, self._member_links = [], [], [], [], []
         for member in members:
             fit, spectrum = fits[member]
@@ -435,8 +443,9 @@ class CandidateLikelihood(BasePMLClassifier):
             self._member_maps.append(widths.index(member.width))
             self._member_links.append((member.family, bool(member.one_true)))
         self.intercept_, self._member_rates = np.array(intercepts), np.array(rates)
+        slowest = max((fits[member][0] for member in members), key=lambda fit: len(fit.history))
         converged = all(fits[member][0].converged for member in members)
-        self._record({"objective": fits[members[0]][0].history}, converged=converged)
+        self._record({"objective": slowest.history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         blocks = gen_batches(X.shape[0], _SCORED_ROWS)
@@ -455,14 +464,14 @@ class CandidateLikelihood(BasePMLClassifier):
                 one_true=one_true,
                 rates=self._member_rates[place],
             )
-        eta = calibrated(total / len(self.coef_), *self.calibration_)
-        return keep_order(eta, self.nested_labels_).astype(X.dtype)
+        eta = calibrate(total / len(self.coef_), self.calibration_)
+        return keep_nested_order(eta, self.nested_labels_).astype(X.dtype)
 
     def _check_parameters(self) -> None:
         check_parameters(
             self,
             weights=("tol",),
-            counts=("n_members", "n_folds", "max_iter", "batch"),
+            counts=("n_members", "n_folds", "max_iter"),
             optional_counts=("n_anchors",),
             choices={"family": ("auto", *FAMILIES)},
         )

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from skpml.likelihood._confidences import Curve
-from skpml.likelihood._settings import Setting, fit_settings, is_auto, noise_anchor, pilot_covariance
+from skpml.likelihood import Setting, fit_settings, pilot_covariance
 from skpml.linalg import Array, spectrum_of, to_numpy
 from skpml.model_selection import Evidence, Judge, PointScores
 
 FAMILIES = ("ridge", "least-squares", "logistic")
 # Rankings of candidates hardly depend on the noise rate: the search must not drift away with it.
 _LEAST_NOISE, _MOST_NOISE = 0.6, 1.8
-
-
-def earlier_choice(selection: Any) -> tuple[list[Setting], Curve, Curve] | None:
-    """Members, calibration and level of the ``selection_`` of an earlier fit; None where everything is to be chosen."""
-    if is_auto(selection):
-        return None
-    try:
-        members = [Setting(**member) for member in selection["members"]]
-        curves = [
-            (float(slope), float(shift)) for slope, shift in (selection["calibration"], selection["level"])
-        ]
-        sound = all(
-            member.family in FAMILIES and all(0 < value < np.inf for value in astuple(member)[2:])
-            for member in members
-        ) and all(0 < slope < np.inf and np.isfinite(shift) for slope, shift in curves)
-    except (TypeError, KeyError, ValueError):
-        members, curves, sound = [], [], False
-    if not (members and sound):
-        raise ValueError(f'selection must be "auto" or the selection_ of an earlier fit, got {selection!r}.')
-    return members, curves[0], curves[1]
 
 
 def coarse_settings(
@@ -82,8 +61,8 @@ class SettingJudge(Judge):
         The inner fold of each row.
     keep : int
         Keep the held-out probabilities of so many settings, the best so far.
-    rates : (c,), optional
-        Known noise rates; None estimates them from the rows of each fold (:func:`noise_anchor`).
+    rates : (c,)
+        Noise rates.
     batch : int
         Number of settings that are fitted together. Of the others, one number per row is in memory.
     **fitting
@@ -96,15 +75,15 @@ class SettingJudge(Judge):
         Y: Array,
         folds: Array,
         *,
+        rates: Array,
         keep: int = 0,
-        rates: Array | None = None,
         batch: int = 8,
         **fitting: Any,
     ) -> None:
         xp = array_namespace(Y)
         self._mapped, self._folds, self._batch, self._fitting = mapped, folds, batch, fitting
         self._Y = xp.astype(Y, xp.float32)
-        self._rates = None if rates is None else xp.astype(rates, xp.float32)
+        self._rates = xp.astype(rates, xp.float32)
         self._prepared: dict[tuple[float, int], Any] = {}
         n_folds = int(array_namespace(folds).max(folds)) + 1
         labels = [self._Y[folds == fold, :] for fold in range(n_folds)]
@@ -121,9 +100,9 @@ class SettingJudge(Judge):
     def _score_settings(self, settings: Sequence[Setting], fold: int) -> PointScores:
         """Score held-out rows by settings that differ only in γ and the noise."""
         Y = self._Y[self._folds != fold, :]
-        spectrum, held_out, anchor, covariance = self._prepare(settings[0].width, fold)
+        spectrum, held_out, covariance = self._prepare(settings[0].width, fold)
         for fit in fit_settings(
-            spectrum, Y, settings, anchor, covariance, batch=self._batch, **self._fitting
+            spectrum, Y, settings, self._rates, covariance, batch=self._batch, **self._fitting
         ):
             yield settings.index(fit.setting), fit.probabilities(held_out)
 
@@ -136,22 +115,16 @@ class SettingJudge(Judge):
             held_out = exact.project(self._mapped[width][held, :])
             spectrum, held_out = exact.astype(single), array_namespace(held_out).astype(held_out, single)
             Y = self._Y[~held, :]
-            anchor = noise_anchor(spectrum, Y) if self._rates is None else self._rates
-            covariance = pilot_covariance(spectrum, Y, anchor)
-            self._prepared[width, fold] = spectrum, held_out, anchor, covariance
+            self._prepared[width, fold] = spectrum, held_out, pilot_covariance(spectrum, Y, self._rates)
         return self._prepared[width, fold]
 
-    def anchor(self) -> Array:
-        """Return the noise rates, averaged over folds and widths."""
-        return np.mean([to_numpy(anchor) for _, _, anchor, _ in self._prepared.values()], axis=0)
-
-    def held_out(self, members: Sequence[Setting]) -> tuple[Array, Array]:
-        """Return the mean held-out probabilities of all rows by kept settings, and the candidates of the rows."""
+    def held_out(self, members: Sequence[Setting]) -> Array:
+        """Return the mean held-out probabilities of all rows by kept settings."""
         xp = array_namespace(self._Y)
         # Scores are kept fold by fold.
         place = np.argsort(np.argsort(to_numpy(self._folds), kind="stable"), kind="stable")
         rows = xp.asarray(place, device=device(self._Y))
-        return xp.take(xp.concat(self.mean_scores(members)), rows, axis=0), self._Y
+        return xp.take(xp.concat(self.mean_scores(members)), rows, axis=0)
 
 
 def search(

@@ -15,7 +15,7 @@ from skpml.cleaning._counting import WrongCounts, count_wrong
 from skpml.cleaning._cross_fitting import MAX_ROWS, CrossFitted, Progress, cross_fit, train
 from skpml.cleaning._partners import find_partners
 from skpml.cleaning._reasons import Reason, find_reasons
-from skpml.likelihood._settings import ENOUGH_CANDIDATES
+from skpml.likelihood import ENOUGH_CANDIDATES
 from skpml.registry import get_method
 
 # With more rows than these a fit makes do with fewer anchors and members, to end within minutes.

@@ -2,7 +2,7 @@
 
 Two things are uncertain. Confidences are probabilities: given them, the number of wrong tags still scatters. And the
 noise rate, which sets their level, is an estimate: it is moved to both ends of what the candidates allow
-(:mod:`skpml.likelihood._noise_evidence`), and a little beyond, by what it was off in measurements; the level of the
+(:mod:`skpml.likelihood._noise`), and a little beyond, by what it was off in measurements; the level of the
 confidences is found anew under each, and the wrong tags are counted again. A share of the estimate is added, by which
 confidences were off where the rate was right.
 """
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from skpml.likelihood._calibration import calibrated, calibration
-from skpml.likelihood._noise_model import posterior
+from skpml.likelihood import calibrate, fit_calibration, posterior
 
 Floats = NDArray[np.float64]
 
@@ -116,6 +115,6 @@ def _shifted(noise_rate: Floats, by: float) -> Floats:
 
 def _counts(probabilities: Floats, rates: Floats, Y: NDArray[Any]) -> Floats:
     """Wrong candidates by label, if the noise had these rates."""
-    eta = calibrated(probabilities, *calibration(probabilities, rates, Y))
+    eta = calibrate(probabilities, fit_calibration(probabilities, rates, Y))
     believed = posterior(eta, rates, Y)
     return np.asarray(np.sum((1 - believed) * (Y > 0), axis=0))

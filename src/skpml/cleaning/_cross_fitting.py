@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skpml.candidate_likelihood import CandidateLikelihood
-from skpml.likelihood._calibration import calibrated, calibration
-from skpml.likelihood._confidences import level_curve, on_curve
-from skpml.likelihood._noise_evidence import noise_evidence
-from skpml.likelihood._noise_model import posterior
-from skpml.likelihood._settings import ENOUGH_CANDIDATES, is_auto
+from skpml.likelihood import (
+    apply_level,
+    calibrate,
+    estimate_noise,
+    fit_calibration,
+    fit_level,
+    is_auto,
+    posterior,
+)
 from skpml.model_selection import InnerFolds
 
 Floats = NDArray[np.float64]
@@ -105,13 +109,12 @@ def cross_fit(
     # A fold may lack a label, or all labels of its rows.
     if "on_empty" in inner.get_params():
         inner.set_params(on_empty="ignore")
-    if isinstance(whole, CandidateLikelihood):
-        inner.set_params(selection=whole.selection_)
     probabilities, folds = np.empty(Y.shape), np.empty(len(Y), dtype=np.intp)
     for fold, (train, held_out) in enumerate(cut.splits):
         tell(fold + 1, n_folds + 1, f"rows without fold {fold + 1} of {n_folds}")
         train = train[:max_rows]
-        without = clone(inner).fit(cut.rows(train), Y[train])
+        fit = whole.refit if isinstance(whole, CandidateLikelihood) else clone(inner).fit
+        without = fit(cut.rows(train), Y[train])
         probabilities[held_out], folds[held_out] = without.predict_proba(cut.rows(held_out)), fold
     tell(n_folds + 1, n_folds + 1, "done")
     return _judged(whole, probabilities, Y, folds, cut.shuffled, believed=len(Y) <= max_rows)
@@ -123,8 +126,7 @@ def _settled(model: Any, rows: InnerFolds, max_rows: int) -> Any:
     if few_copies or not isinstance(model, CandidateLikelihood):
         return model
     once = rows.shuffled[np.isin(rows.shuffled, rows.distinct)][:max_rows]
-    chosen = clone(model).fit(rows.rows(once), rows.candidates[once]).selection_
-    return clone(model).set_params(selection=chosen)
+    return clone(model).fit(rows.rows(once), rows.candidates[once])
 
 
 def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: int) -> Any:
@@ -134,11 +136,12 @@ def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: i
 
 
 def _fitted_to_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
-    model = _settled(model, rows, max_rows)
+    settled = _settled(model, rows, max_rows)
+    fit = clone(model).fit if settled is model else settled.refit
     if len(rows.candidates) <= max_rows:
-        return clone(model).fit(rows.X, rows.candidates)
+        return fit(rows.X, rows.candidates)
     some = rows.shuffled[:max_rows]
-    return clone(model).fit(rows.rows(some), rows.candidates[some])
+    return fit(rows.rows(some), rows.candidates[some])
 
 
 def _judged(
@@ -155,10 +158,9 @@ def _judged(
         rates = low = high = np.asarray(whole.noise_rate_, dtype=np.float64)
         probabilities = scores
     else:
-        frequent = np.asarray(Y.sum(axis=0) >= ENOUGH_CANDIDATES)
-        noise = noise_evidence(scores, Y, frequent=frequent, order=order)
+        noise = estimate_noise(scores, Y, by_frequency=True, order=order)
         rates, low, high = noise.rate, noise.low, noise.high
-        probabilities = calibrated(scores, *calibration(scores, rates, Y))
+        probabilities = calibrate(scores, fit_calibration(scores, rates, Y))
     left_out = posterior(probabilities, rates, Y)
     of_all = getattr(whole, "confidences_", None) if believed else None
     confidences = left_out if of_all is None else _agreed(left_out, of_all, Y > 0)
@@ -169,7 +171,7 @@ def _judged(
         confidences=confidences,
         noise_rate=rates,
         noise_range=(low, high),
-        most_believed=posterior(calibrated(scores, *calibration(scores, low, Y)), low, Y),
+        most_believed=posterior(calibrate(scores, fit_calibration(scores, low, Y)), low, Y),
         folds=folds,
     )
 
@@ -179,4 +181,4 @@ def _agreed(left_out: Floats, believed: NDArray[Any], candidate: NDArray[np.bool
     odds = [p / (1 - p) for p in (np.clip(each, _CERTAIN, 1 - _CERTAIN) for each in (left_out, believed))]
     both = np.sqrt(odds[0] * odds[1])
     both /= 1 + both
-    return on_curve(both, level_curve(both[candidate], left_out[candidate]), candidate)
+    return apply_level(both, fit_level(both[candidate], left_out[candidate]), candidate)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from skpml.deep._network import Factory, State, build, to_state
 from skpml.deep._training import Course, Labels, Schedule, logits_of, own_randomness, train
-from skpml.likelihood._logistic import prior_logits
-from skpml.likelihood._noise_model import sigmoid
-from skpml.likelihood._settings import clear_negative_rate, noise_rates
+from skpml.likelihood import estimate_noise, prior_logits, scale_odds, sigmoid
+from skpml.linalg import to_numpy
 from skpml.model_selection import row_precision
 
 
@@ -77,7 +76,7 @@ class Trainer:
 
     def member(self, held: NDArray[np.intp], seed: int, rates: torch.Tensor, *, one_true: bool) -> Member:
         """Build and train a network; all that is random in it comes from the seed."""
-        labels = Labels(candidates=self.Y, rates=noise_rates(rates, 1.0), one_true=one_true)
+        labels = Labels(candidates=self.Y, rates=scale_odds(rates, 1.0), one_true=one_true)
         with own_randomness(seed, self.X.device):
             module = build(self.factory, prior_logits(self.Y, labels.rates), self.X)
             random = np.random.RandomState(seed)
@@ -105,8 +104,8 @@ class Trainer:
             left_out, Y = sigmoid(pilot.logits[pilot.held]), self.Y[pilot.held]
             if ((left_out - Y) ** 2).mean() < ((ridge[pilot.held] - Y) ** 2).mean():
                 chances, candidates = left_out, Y
-        rates: torch.Tensor = clear_negative_rate(chances, candidates)
-        return rates
+        rates = estimate_noise(to_numpy(chances), to_numpy(candidates), of_candidates=True).usable()
+        return torch.as_tensor(rates, dtype=self.Y.dtype, device=self.Y.device)
 
     def precision(self, member: Member) -> float:
         """Mean average precision of the rows held out, their candidates taken for the truth; 0 where none can be told."""

@@ -19,12 +19,14 @@ from skpml._ordering import feature_order, label_order, row_order
 from skpml._validation import check_device, check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
-from skpml.likelihood._noise_model import given_one, posterior, sigmoid
-from skpml.likelihood._settings import (
+from skpml.likelihood import (
     check_at_least_one,
+    check_noise_rate,
+    given_one,
+    held_out_ridge,
     is_auto,
-    known_rates,
-    left_out_chances,
+    posterior,
+    sigmoid,
     to_probability,
 )
 from skpml.linalg import spectrum_of, to_numpy
@@ -194,7 +196,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         from skpml.deep._ensemble import train_ensemble
 
-        rates = known_rates(self.noise_rate, Y.shape[1])
+        rates = check_noise_rate(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
         scaled = RangeScaler().fit_transform(X)
         if not scaled.any():
@@ -280,7 +282,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         anchors = RBFAnchors(n_anchors=n_anchors, random_state=random)
         # The last column is the constant; the spectrum centres its features.
         mapped = anchors.fit_transform(scaled.astype(np.float64))[:, :-1]
-        return self._tensor(left_out_chances(spectrum_of(mapped), Y.astype(np.float64)).astype(Y.dtype))
+        return self._tensor(held_out_ridge(spectrum_of(mapped), Y.astype(np.float64))[0].astype(Y.dtype))
 
     def _keep(self, ensemble: Ensemble) -> None:
         """Set what prediction needs, and the course of the first member."""

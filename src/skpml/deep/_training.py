@@ -1,6 +1,6 @@
 """Mini-batch training on the candidate likelihood, with early stopping on rows held out: tensors in, a course out.
 
-The likelihood is :func:`skpml.likelihood._noise_model.log_likelihood`, the same as that of the kernel version:
+The likelihood is :func:`skpml.likelihood._noise.log_likelihood`, the same as that of the kernel version:
 only what the logits are computed by differs. Needs PyTorch: imported by a fit only.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from skpml.likelihood._noise_model import log_likelihood
+from skpml.likelihood import log_likelihood
 
 # What a forward pass without gradients holds at a time.
 _ROWS_AT_A_TIME = 4096

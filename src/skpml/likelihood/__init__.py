@@ -1,1 +1,36 @@
-"""TODO."""
+"""The likelihood of candidate labels: noise model, noise rates, calibration and solvers.
+
+Shared by :mod:`skpml.candidate_likelihood`, :mod:`skpml.deep` and :mod:`skpml.cleaning`; not for users.
+"""
+
+# ruff: noqa: I001 -- sorted, one statement per module
+
+from skpml.likelihood._noise import (
+    ENOUGH_CANDIDATES as ENOUGH_CANDIDATES,
+    Curve as Curve,
+    NoiseEstimate as NoiseEstimate,
+    apply_level as apply_level,
+    calibrate as calibrate,
+    check_at_least_one as check_at_least_one,
+    check_noise_rate as check_noise_rate,
+    estimate_noise as estimate_noise,
+    fit_calibration as fit_calibration,
+    fit_level as fit_level,
+    given_one as given_one,
+    is_auto as is_auto,
+    log_likelihood as log_likelihood,
+    posterior as posterior,
+    scale_odds as scale_odds,
+    sigmoid as sigmoid,
+)
+from skpml.likelihood._settings import (
+    Fit as Fit,
+    Setting as Setting,
+    find_nested_labels as find_nested_labels,
+    fit_settings as fit_settings,
+    held_out_ridge as held_out_ridge,
+    keep_nested_order as keep_nested_order,
+    pilot_covariance as pilot_covariance,
+    to_probability as to_probability,
+)
+from skpml.likelihood._solvers import prior_logits as prior_logits

@@ -1,4 +1,4 @@
-"""One way to fit the likelihood: which family, how smooth, how much noise; and the fit of many ways at a time."""
+"""One way to fit the likelihood, the fit of many ways at a time, and what is done before and after a fit."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
-from skpml.likelihood._least_squares import solve_least_squares
-from skpml.likelihood._logistic import label_covariance, solve_logistic
-from skpml.likelihood._noise_model import given_one, sigmoid
+from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
+from skpml.likelihood._solvers import Solution, label_covariance, solve_least_squares, solve_logistic
 from skpml.linalg import Array, Spectrum, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
 
-# Ridge weights among which the anchor of the noise rates chooses, and the bounds of the rates.
-_ANCHOR_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-_PILOT_WEIGHT = 0.1
-# Where linear scores begin to bend, and the exponent at which they end.
-_STRAIGHT, _DEEPEST = 1e-2, 25.0
-_LEAST_RATE, _MOST_RATE = 1e-5, 0.985
-# Labels with fewer candidates say nothing about a rate, and models have hardly seen them.
-ENOUGH_CANDIDATES = 10
+# Ridge weights among which the scores for the noise rate are chosen.
+_RIDGE_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+# Of the quick fit that the label covariance is taken from.
+_PILOT_WEIGHT, _PILOT_ROUNDS, _PILOT_TOL = 0.1, 60, 1e-3
+# Probability that any two of all labels look nested although they are independent.
+_NESTED_BY_CHANCE = 0.01
+# With this many rows and no exception, exceptions are rarer than one in twenty (at 95 %).
+_FEWEST_NESTED_ROWS = 60
+# The inner label stays below the outer one by at least this factor, also in single precision.
+_BELOW = 1 - 1e-6
 
 
 @dataclass(frozen=True, order=True)
@@ -37,13 +38,13 @@ class Setting:
     family : {"ridge", "least-squares", "logistic"}
         Ridge regression on the candidates; linear probabilities; linear logits with a label covariance.
     one_true : bool
-        Whether each row with candidates has a true label for sure.
+        Whether each row with candidates is assumed to have a true label.
     width : float
-        Of the kernel, relative to its default.
+        Kernel width, relative to its default.
     gamma : float
         Weight of the size of the coefficients.
     noise : float
-        Odds of a false label to be a candidate, relative to those of the anchor (:func:`noise_anchor`).
+        Odds of the noise rate, relative to those of the estimated one.
     """
 
     family: Family
@@ -55,18 +56,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """A fitted setting.
-
-    Attributes
-    ----------
-    coef : (r, c)
-        In the basis of the spectrum.
-    intercept, rates : (c,)
-        rates are ρ.
-    history : list of float
-        The penalised log-likelihood, or the largest change of a target, in each step; one zero where there are none.
-    converged : bool
-    """
+    """A fitted setting: coef (r, c) in the basis of the spectrum, intercept and noise rates (c), and its course."""
 
     setting: Setting
     coef: Array
@@ -76,170 +66,125 @@ class Fit:
     converged: bool
 
     def probabilities(self, Z: Array) -> Array:
-        """η of rows in the basis of the spectrum."""
-        scores = Z @ self.coef + self.intercept
+        """Return η of rows in the basis of the spectrum."""
         return to_probability(
-            scores, family=self.setting.family, one_true=self.setting.one_true, rates=self.rates
+            Z @ self.coef + self.intercept,
+            family=self.setting.family,
+            one_true=self.setting.one_true,
+            rates=self.rates,
         )
 
 
 def to_probability(scores: Array, *, family: Family, one_true: bool, rates: Array) -> Array:
-    """η from what a family is linear in."""
-    xp = array_namespace(scores)
+    """Map what a family is linear in to η."""
     if family == "logistic":
         eta = sigmoid(scores)
-        everywhere = xp.ones((1, 1), dtype=xp.bool, device=device(scores))
-        return given_one(eta, everywhere) if one_true else eta
-    if family == "ridge":
-        # These are chances to be a candidate.
-        scores = (scores - rates) / (1 - rates)
-    # Linear, but for the ends: there it bends, and never reaches 0 or 1.
-    low, high = _STRAIGHT, 1 - _STRAIGHT
-    below = xp.exp(xp.clip(scores / low - 1, -_DEEPEST, 0.0))
-    above = xp.exp(xp.clip((high - scores) / low, -_DEEPEST, 0.0))
-    return xp.where(scores < low, low * below, xp.where(scores > high, 1 - low * above, scores))
-
-
-def noise_anchor(spectrum: Spectrum, Y: Array) -> Array:
-    """A rate of false candidates, the same for each label (c), from the rows that surely lack a label.
-
-    By ridge regression without the row: see :func:`left_out_chances` and :func:`clear_negative_rate`.
-    """
-    return clear_negative_rate(left_out_chances(spectrum, Y), Y)
-
-
-def left_out_chances(spectrum: Spectrum, Y: Array) -> Array:
-    """Chance of each label to be a candidate (n×c), by the best ridge regression without the row."""
-    xp = array_namespace(Y)
-    best, chances = None, None
-    for weight in _ANCHOR_WEIGHTS:
-        gamma = xp.asarray([weight], dtype=Y.dtype, device=device(Y))
-        left_out = ridge_scores(spectrum, Y[:, None, :], gamma)[2][:, 0, :]
-        error = float(xp.mean((left_out - Y) ** 2))
-        if best is None or error < best:
-            best, chances = error, left_out
-    return chances
-
-
-def clear_negative_rate(chances: Array, Y: Array) -> Array:
-    """ρ, the same for each label (c), from chances to be a candidate (n×c) of rows that had no part in finding them.
-
-    A row without the label carries it as a false candidate at the rate ρ. So does the half of the rows that looks least
-    like having it, as far as it has not: how often these rows are candidates is counted, since chances themselves
-    scatter, and their low end with them. Labels that many rows have, or that the features hardly tell, come out too high:
-    the lower quartile over the labels is taken. A rate for each label of its own lets noise in, and ranked worse. Labels
-    with a handful of candidates have no rate to count, and are passed over where there are others.
-    """
-    xp = array_namespace(chances)
-    middle = xp.sort(chances, axis=0)[(chances.shape[0] - 1) // 2, :]
-    unlike = xp.astype(chances <= middle, Y.dtype)
-    rates = xp.sum(unlike * Y, axis=0) / xp.sum(unlike, axis=0)
-    counted = xp.sum(Y, axis=0) >= ENOUGH_CANDIDATES
-    told = rates[counted] if bool(xp.any(counted)) else rates
-    return xp.ones_like(rates) * xp.clip(_lower_quartile(told), _LEAST_RATE, _MOST_RATE)
-
-
-def _lower_quartile(values: Array) -> Array:
-    """Along the first axis, linear between neighbours."""
-    xp = array_namespace(values)
-    ranked = xp.sort(values, axis=0)
-    below, share = divmod((values.shape[0] - 1) / 4, 1)
-    above = min(int(below) + 1, values.shape[0] - 1)
-    return (1 - share) * ranked[int(below), ...] + share * ranked[above, ...]
+        xp = array_namespace(scores)
+        return given_one(eta, xp.ones((1, 1), dtype=xp.bool, device=device(scores))) if one_true else eta
+    # Ridge regression predicts candidates.
+    return bend((scores - rates) / (1 - rates) if family == "ridge" else scores)
 
 
 def fit_settings(
     spectrum: Spectrum,
     Y: Array,
     settings: Sequence[Setting],
-    anchor: Array,
+    rates: Array,
     covariance: Array | None = None,
     *,
-    batch: int = 16,
-    max_iter: int = 200,
+    batch: int = 8,
+    max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> Iterator[Fit]:
     """Fit settings of one kernel width, those of a family together, at most ``batch`` at a time.
 
-    Memory for ``batch`` times the scores, whatever the number of settings. ``covariance`` is :func:`pilot_covariance`,
-    where it is at hand.
+    Memory is ``batch`` times the scores, whatever the number of settings. ``rates`` (c) are the estimated noise rates,
+    ``covariance`` is that of :func:`pilot_covariance`, if it is known.
     """
     xp = array_namespace(Y)
     where = {"dtype": Y.dtype, "device": device(Y)}
     occupied = xp.any(Y > 0, axis=1)[:, None, None]
-    for (family, one_true), alike in groupby(sorted(settings), key=lambda s: (s.family, s.one_true)):
-        waiting = list(alike)
-        marked = occupied if one_true else None
-        for start in range(0, len(waiting), batch):
-            some = waiting[start : start + batch]
-            gamma = xp.asarray([setting.gamma for setting in some], **where)
-            rates = xp.stack([noise_rates(anchor, setting.noise) for setting in some])
-            history: list[list[float]] = [[0.0]] * len(some)
-            converged = [True] * len(some)
+    for (family, one_true), group in groupby(sorted(settings), key=lambda s: (s.family, s.one_true)):
+        alike = list(group)
+        for start in range(0, len(alike), batch):
+            some = alike[start : start + batch]
+            problem: dict[str, Any] = {
+                "gamma": xp.asarray([setting.gamma for setting in some], **where),
+                "rho": xp.stack([scale_odds(rates, setting.noise) for setting in some]),
+                "one_true": occupied if one_true else None,
+                "max_iter": max_iter,
+                "tol": tol,
+            }
             if family == "ridge":
                 targets = xp.broadcast_to(Y[:, None, :], (Y.shape[0], len(some), Y.shape[1]))
-                coef, intercept, _ = ridge_scores(spectrum, targets, gamma)
+                coef, intercept, _ = ridge_scores(spectrum, targets, problem["gamma"])
+                many = len(some)
+                found = Solution(
+                    coef=coef, intercept=intercept, history=[[0.0]] * many, converged=[True] * many
+                )
             elif family == "least-squares":
-                squares = solve_least_squares(spectrum, Y, gamma=gamma, rho=rates, one_true=marked)
-                coef, intercept = squares.coef, squares.intercept
-                history, converged = squares.history, squares.converged
+                found = solve_least_squares(spectrum, Y, **problem)
             else:
                 if covariance is None:
-                    covariance = pilot_covariance(spectrum, Y, anchor)
-                logistic = solve_logistic(
-                    spectrum, Y, gamma=gamma, rho=rates, one_true=marked, covariance=covariance,
-                    max_iter=max_iter, tol=tol,
-                )  # fmt: skip
-                coef, intercept = logistic.coef, logistic.intercept
-                history, converged = logistic.history, logistic.converged
+                    covariance = pilot_covariance(spectrum, Y, rates)
+                found = solve_logistic(spectrum, Y, covariance=covariance, **problem)
             for place, setting in enumerate(some):
                 yield Fit(
                     setting=setting,
-                    coef=coef[:, place, :],
-                    intercept=intercept[place, :],
-                    rates=rates[place, :],
-                    history=history[place],
-                    converged=converged[place],
+                    coef=found.coef[:, place, :],
+                    intercept=found.intercept[place, :],
+                    rates=problem["rho"][place, :],
+                    history=found.history[place],
+                    converged=found.converged[place],
                 )
 
 
-def is_auto(value: Any) -> bool:
-    """Whether a parameter leaves its value to be chosen."""
-    return isinstance(value, str) and value == "auto"
-
-
-def check_at_least_one(given: Any) -> None:
-    """Refuse what a parameter ``at_least_one`` cannot be."""
-    if not (isinstance(given, bool | np.bool_) or is_auto(given)):
-        raise ValueError(f'at_least_one must be True, False or "auto", got {given!r}.')
-
-
-def known_rates(given: Any, n_labels: int) -> NDArray[np.float64] | None:
-    """Noise rates that a parameter ``noise_rate`` gives, one a label; None where they are to be found."""
-    if is_auto(given):
-        return None
-    try:
-        rates = np.broadcast_to(np.asarray(given, dtype=np.float64), (n_labels,)).copy()
-    except (TypeError, ValueError):
-        rates = np.full(n_labels, np.nan)
-    if not ((rates >= 0) & (rates < 1)).all():
-        raise ValueError(
-            f'noise_rate must be "auto", a number from 0 to below 1, or one for each of the {n_labels} labels, '
-            f"got {given!r}."
-        )
-    return rates
-
-
-def noise_rates(anchor: Array, noise: float) -> Array:
-    """ρ: the anchor with ``noise`` times its odds, within bounds."""
-    return array_namespace(anchor).clip(
-        noise * anchor / (1 - anchor + noise * anchor), _LEAST_RATE, _MOST_RATE
-    )
-
-
-def pilot_covariance(spectrum: Spectrum, Y: Array, anchor: Array) -> Array:
-    """The label covariance, from a first quick fit."""
+def pilot_covariance(spectrum: Spectrum, Y: Array, rates: Array) -> Array:
+    """Return the label covariance of a quick first fit."""
     xp = array_namespace(Y)
     weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
-    quick = solve_least_squares(spectrum, Y, gamma=weight, rho=noise_rates(anchor, 1.0)[None, :])
-    return label_covariance(quick.targets[:, 0, :])
+    rho = scale_odds(rates, 1.0)[None, :]
+    quick = solve_least_squares(spectrum, Y, gamma=weight, rho=rho, max_iter=_PILOT_ROUNDS, tol=_PILOT_TOL)
+    return label_covariance(quick.targets[:, 0, :])  # type: ignore[index]
+
+
+def held_out_ridge(spectrum: Spectrum, Y: Array) -> tuple[Array, float]:
+    """Score candidates (n×c) by the best ridge regression without the row; also return its mean squared error."""
+    xp = array_namespace(Y)
+    found = []
+    for weight in _RIDGE_WEIGHTS:
+        gamma = xp.asarray([weight], dtype=Y.dtype, device=device(Y))
+        scores = ridge_scores(spectrum, Y[:, None, :], gamma)[2][:, 0, :]
+        found.append((scores, float(xp.mean((scores - Y) ** 2))))
+    return min(found, key=lambda each: each[1])
+
+
+def find_nested_labels(Y: NDArray[Any]) -> list[tuple[int, int]]:
+    """Return pairs (a, b): label a is never a candidate without label b, and more rarely than it.
+
+    Tags that imply each other (a taxonomy, a tool that adds parents) look like this. Then P(Y_a = 1) ≤ P(Y_b = 1) in
+    every row, and with one noise rate for both that is an order of η. Estimates of two labels break it at random.
+
+    Pairs that few rows make up by chance do not count: among independent labels, all n_a rows with a have b with
+    probability ``rate_b ** n_a``; and labels that mostly go together show an exception among enough rows. Outer labels
+    come first, so that a chain is put in order in one pass.
+    """
+    candidates = Y > 0
+    n, c = candidates.shape
+    together = candidates.T.astype(np.float64) @ candidates
+    count = np.diag(together)
+    log_chance = np.outer(count, np.log(np.maximum(count, 1) / n))
+    inside = (together == count[:, None]) & (count[:, None] < count[None, :])
+    sure = log_chance < np.log(_NESTED_BY_CHANCE / max(1, c * (c - 1)))
+    found = np.argwhere(inside & sure & (count[:, None] >= _FEWEST_NESTED_ROWS)).tolist()
+    return sorted(((a, b) for a, b in found), key=lambda pair: (-count[pair[0]], pair))
+
+
+def keep_nested_order(probabilities: NDArray[Any], pairs: list[tuple[int, int]]) -> NDArray[Any]:
+    """Return probabilities (n×c) with every inner label below its outer one."""
+    if not pairs:
+        return probabilities
+    ordered = probabilities.copy()
+    for inner, outer in pairs:
+        np.minimum(ordered[:, inner], ordered[:, outer] * _BELOW, out=ordered[:, inner])
+    return ordered

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from skpml.likelihood._noise_model import (
+from skpml.likelihood._noise import (
     given_one,
     log_likelihood,
     posterior,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from skpml import CandidateLikelihood
-from skpml.likelihood._nesting import keep_order, nested_labels
+from skpml.likelihood import find_nested_labels, keep_nested_order
 
 
 def taxonomy(n=400, seed=0):
@@ -19,19 +19,19 @@ def taxonomy(n=400, seed=0):
 
 
 def test_chains_are_found_outer_labels_first():
-    assert nested_labels(taxonomy()) == [(3, 2), (0, 2), (0, 3)]
+    assert find_nested_labels(taxonomy()) == [(3, 2), (0, 2), (0, 3)]
 
 
 def test_one_exception_is_enough():
     Y = taxonomy()
     Y[np.flatnonzero(Y[:, 0])[0], 2] = 0
-    assert nested_labels(Y) == [(0, 3)]
+    assert find_nested_labels(Y) == [(0, 3)]
 
 
 def test_equal_columns_and_empty_and_full_labels_are_not_nested():
     Y = taxonomy()[:, [0, 0, 1]]
-    assert nested_labels(Y) == []
-    assert nested_labels(np.column_stack([np.zeros(50), np.ones(50), Y[:50, 2]])) == []
+    assert find_nested_labels(Y) == []
+    assert find_nested_labels(np.column_stack([np.zeros(50), np.ones(50), Y[:50, 2]])) == []
 
 
 def test_nesting_by_chance_is_left_out():
@@ -40,9 +40,9 @@ def test_nesting_by_chance_is_left_out():
     Y = (rng.random((200, 2)) < 0.6).astype(float)
     Y[:, 0] = 0
     Y[np.flatnonzero(Y[:, 1])[:3], 0] = 1
-    assert nested_labels(Y) == []
+    assert find_nested_labels(Y) == []
     Y[np.flatnonzero(Y[:, 1])[:70], 0] = 1
-    assert nested_labels(Y) == [(0, 1)]
+    assert find_nested_labels(Y) == [(0, 1)]
 
 
 def test_labels_that_mostly_go_together_are_hardly_ever_nested():
@@ -51,7 +51,7 @@ def test_labels_that_mostly_go_together_are_hardly_ever_nested():
         rng = np.random.default_rng(seed)
         outer = rng.random(300) < 0.5
         inner = outer & (rng.random(300) < 0.4) | (rng.random(300) < 0.02)
-        found += bool(nested_labels(np.column_stack([inner, outer]).astype(float)))
+        found += bool(find_nested_labels(np.column_stack([inner, outer]).astype(float)))
     assert found <= 8
 
 
@@ -60,22 +60,22 @@ def test_independent_labels_are_hardly_ever_nested():
     for seed in range(50):
         rng = np.random.default_rng(seed)
         rates = rng.uniform(0.02, 0.9, 12)
-        found += bool(nested_labels((rng.random((80, 12)) < rates).astype(float)))
+        found += bool(find_nested_labels((rng.random((80, 12)) < rates).astype(float)))
     assert found <= 3
 
 
 def test_order_is_kept_along_chains_and_nothing_else_is_touched():
     rng = np.random.default_rng(0)
     p = rng.random((1000, 4))
-    pairs = nested_labels(taxonomy())
-    ordered = keep_order(p, pairs)
+    pairs = find_nested_labels(taxonomy())
+    ordered = keep_nested_order(p, pairs)
     assert (ordered[:, 0] < ordered[:, 3]).all()
     assert (ordered[:, 3] < ordered[:, 2]).all()
     assert_array_equal(ordered[:, [1, 2]], p[:, [1, 2]])
     right = (p[:, 0] < p[:, 3]) & (p[:, 3] < p[:, 2])
     assert right.any()
     assert_array_equal(ordered[right], p[right])
-    assert keep_order(p, []) is p
+    assert keep_nested_order(p, []) is p
 
 
 def test_an_estimator_never_puts_a_label_above_one_that_it_implies():
@@ -92,4 +92,3 @@ def test_an_estimator_never_puts_a_label_above_one_that_it_implies():
     assert (model.confidences_[both, 0] <= model.confidences_[both, 3]).all()
     # With rates of their own, labels have no order.
     assert CandidateLikelihood(noise_rate=[0.1, 0.1, 0.3, 0.2], **settings).fit(X, Y).nested_labels_ == []
-    assert CandidateLikelihood(keep_nested_order=False, **settings).fit(X, Y).nested_labels_ == []

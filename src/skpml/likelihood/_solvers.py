@@ -1,0 +1,327 @@
+"""Solvers of the likelihood, for many settings at a time.
+
+Letters: Z (n×r) features in the eigenbasis of their Gram matrix, e (r) its eigenvalues; Y (n×c) candidates; W (r×c)
+coefficients and b (c) intercepts; B (c×c) label covariance; η, ρ and r as in :mod:`skpml.likelihood._noise`. Settings
+(γ, ρ) are on the middle axis, (n, s, c) and (r, s, c), so that a step is two large matrix products for all of them.
+
+**Logistic**: the logits T = ZW + 1bᵀ are linear; penalized maximum likelihood by expectation–maximization with Böhning's
+bound on the curvature.
+
+**Least squares**: the probabilities S = ZW + 1bᵀ are linear; they are the ridge regression of targets R, and R is the
+posterior under S. A row must not confirm itself: its posterior uses its score in the regression without the row, which
+ridge regression gives at no cost (:func:`skpml.linalg.ridge_scores`).
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace, device
+
+from skpml.likelihood._noise import given_one, log_likelihood, posterior, sigmoid
+from skpml.linalg import Array, Spectrum, leverages, ridge_scores
+
+# Largest eigenvalue of the covariance of independent labels, and of labels of which at least one is true.
+_CURVATURE, _CURVATURE_GIVEN_ONE = 0.25, 0.5
+# Bounds of the probability of a label in a row that nothing is known of.
+_LEAST_PRIOR, _LARGEST_PRIOR = 1e-3, 0.99
+# Linear scores are clipped to probabilities; nothing is certain.
+_LEAST_PROBABILITY = 3e-3
+# A least squares step that turns back is shortened by the first factor, others are lengthened by the second.
+_SHORTEN, _LENGTHEN = 0.7, 1.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """Fits of s settings.
+
+    Attributes
+    ----------
+    coef : (r, s, c)
+    intercept : (s, c)
+    history : list of list of float
+        For each setting, before each step: the penalized log-likelihood (logistic), or the largest difference between a
+        target and its posterior (least squares).
+    converged : list of bool
+    targets, held_out : (n, s, c)
+        Least squares only: R, and the probability of each row in the regression without it.
+    """
+
+    coef: Array
+    intercept: Array
+    history: list[list[float]]
+    converged: list[bool]
+    targets: Array | None = None
+    held_out: Array | None = None
+
+
+def solve_logistic(
+    spectrum: Spectrum,
+    Y: Array,
+    *,
+    gamma: Array,
+    rho: Array,
+    one_true: Array | None = None,
+    covariance: Array | None = None,
+    memory: int = 5,
+    max_iter: int = 1000,
+    tol: float = 1e-5,
+) -> Solution:
+    """Maximize ``Σ log P(Y | x) − (γ/2) tr(W B⁻¹ Wᵀ)`` for each of s settings.
+
+    With R the posterior and κ the bound on the curvature (¼, and ½ given one true label), a plain step is
+
+        W ← W + (Zᵀ(R − η) − γ W B⁻¹) ⊘ (κ e + γ/B)        b ← b + mean(R − η)/κ
+
+    in the eigenbasis of B; it never lowers the objective. In variables scaled so that a plain step is the gradient, steps
+    are those of L-BFGS; one that lowers the objective is undone, and a plain step is taken.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    Y : (n, c)
+    gamma : (s,)
+        γ, above 0.
+    rho : (s, c)
+        ρ, above 0 and below 1.
+    one_true : bool (n, 1, 1), optional
+        Rows that have a true label; None: not assumed of any row.
+    covariance : (c, c), optional
+        B; None is I.
+    memory : int
+        Number of earlier steps that L-BFGS uses; 0: plain steps only.
+    max_iter, tol
+        A setting has converged when no entry of the gradient of its objective, divided by n, exceeds ``tol``.
+    """
+    xp = array_namespace(Y)
+    n_settings = gamma.shape[0]
+    objective = _Objective(spectrum, Y, gamma, rho, one_true, covariance)
+    x = xp.zeros((spectrum.rows.shape[1] + 1, *rho.shape), dtype=Y.dtype, device=device(Y))
+    found = xp.zeros_like(x)
+    history: list[list[float]] = [[] for _ in range(n_settings)]
+    converged, active = [False] * n_settings, list(range(n_settings))
+    whole = objective
+    value, gradient, steepest = objective.evaluate(x)
+    steps = _Steps(memory, n_settings, like=x)
+    for iteration in range(max_iter):
+        kept = []
+        for place, setting in enumerate(active):
+            history[setting].append(float(value[place]))
+            converged[setting] = float(steepest[place]) <= tol
+            if converged[setting] or iteration == max_iter - 1:
+                found[:, setting, :] = x[:, place, :]
+            else:
+                kept.append(place)
+        if not kept:
+            break
+        if len(kept) < len(active):
+            chosen = xp.asarray(kept, device=device(Y))
+            active = [active[place] for place in kept]
+            objective, steps = objective.take(chosen), steps.take(chosen)
+            x, gradient = xp.take(x, chosen, axis=1), xp.take(gradient, chosen, axis=1)
+            value, steepest = xp.take(value, chosen), xp.take(steepest, chosen)
+        step = steps.direction(gradient)
+        new_value, new_gradient, new_steepest = objective.evaluate(x + step)
+        # Rounding may lower the objective in a plain step at the maximum.
+        accepted = (new_value >= value) | steps.plain
+        wide = accepted[:, None]
+        steps.update(step, gradient - new_gradient, accepted)
+        x, gradient = xp.where(wide, x + step, x), xp.where(wide, new_gradient, gradient)
+        value, steepest = xp.where(accepted, new_value, value), xp.where(accepted, new_steepest, steepest)
+    W, b = whole.parameters(found)
+    return Solution(coef=W, intercept=b, history=history, converged=converged)
+
+
+class _Objective:
+    """The penalized log-likelihood in scaled variables (r+1, s, c); the last row is that of the intercepts."""
+
+    def __init__(
+        self,
+        spectrum: Spectrum,
+        Y: Array,
+        gamma: Array,
+        rho: Array,
+        one_true: Array | None,
+        covariance: Array | None,
+    ) -> None:
+        xp = array_namespace(Y)
+        identity = xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y))
+        scale, self.basis = xp.linalg.eigh(identity if covariance is None else covariance)
+        self.Z, self.labels, self.one_true, self.rho = spectrum.rows, Y[:, None, :], one_true, rho
+        self.start = prior_logits(Y, rho)
+        self.shrink = gamma[None, :, None] / scale
+        curvature = _CURVATURE if one_true is None else _CURVATURE_GIVEN_ONE
+        self.unit = 1 / xp.sqrt(curvature * spectrum.values[:, None, None] + self.shrink)
+        self.unit_b = (curvature * Y.shape[0]) ** -0.5
+
+    def take(self, settings: Array) -> _Objective:
+        """Return the objective of some settings."""
+        xp, new = array_namespace(settings), copy(self)
+        new.rho, new.start = xp.take(self.rho, settings, axis=0), xp.take(self.start, settings, axis=0)
+        new.shrink, new.unit = xp.take(self.shrink, settings, axis=1), xp.take(self.unit, settings, axis=1)
+        return new
+
+    def parameters(self, x: Array) -> tuple[Array, Array]:
+        """Return W and b."""
+        return (x[:-1, ...] * self.unit) @ self.basis.T, self.start + x[-1, ...] * self.unit_b
+
+    def evaluate(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return the value (s), the gradient, and the largest entry (s) of the unscaled gradient divided by n."""
+        xp = array_namespace(x)
+        W, b = self.parameters(x)
+        logits = _product(self.Z, W) + b
+        rotated = x[:-1, ...] * self.unit
+        value = xp.sum(log_likelihood(logits, self.rho, self.labels, self.one_true), axis=0)
+        value = value - 0.5 * xp.sum(self.shrink * rotated**2, axis=(0, 2))
+        eta = sigmoid(logits)
+        target = posterior(eta, self.rho, self.labels)
+        if self.one_true is not None:
+            eta, target = given_one(eta, self.one_true), given_one(target, self.one_true)
+        slope_b = xp.sum(target - eta, axis=0)[None, ...]
+        slope_W = _product(self.Z.T, target - eta) @ self.basis - self.shrink * rotated
+        steepest = xp.max(xp.abs(xp.concat([slope_W, slope_b])), axis=(0, 2)) / logits.shape[0]
+        return value, xp.concat([slope_W * self.unit, slope_b * self.unit_b]), steepest
+
+
+class _Steps:
+    """Directions of L-BFGS for each of s settings, from the last accepted steps."""
+
+    def __init__(self, memory: int, n_settings: int, like: Array) -> None:
+        xp = array_namespace(like)
+        self.memory = memory
+        self.pairs: list[tuple[Array, Array, Array]] = []
+        self.scale = xp.ones(n_settings, dtype=like.dtype, device=device(like))
+        # Settings without earlier steps, which take a plain one.
+        self.plain = xp.ones(n_settings, dtype=xp.bool, device=device(like))
+
+    def take(self, settings: Array) -> _Steps:
+        """Return the directions of some settings."""
+        xp, new = array_namespace(settings), copy(self)
+        new.scale, new.plain = xp.take(self.scale, settings), xp.take(self.plain, settings)
+        new.pairs = [
+            (xp.take(s, settings, axis=1), xp.take(y, settings, axis=1), xp.take(weight, settings))
+            for s, y, weight in self.pairs
+        ]
+        return new
+
+    def direction(self, gradient: Array) -> Array:
+        """Return the gradient times the inverse curvature that the last steps show."""
+        q, alphas = gradient, []
+        for s, y, weight in reversed(self.pairs):
+            alphas.append(weight * _dot(s, q))
+            q = q - alphas[-1][:, None] * y
+        q = self.scale[:, None] * q
+        for (s, y, weight), alpha in zip(self.pairs, reversed(alphas), strict=True):
+            q = q + (alpha - weight * _dot(y, q))[:, None] * s
+        return q
+
+    def update(self, step: Array, change: Array, accepted: Array) -> None:
+        """Note a step and the change of the gradient, or forget all steps of a setting whose step was not accepted."""
+        xp = array_namespace(step)
+        if not self.memory:
+            return
+        product, square = _dot(step, change), _dot(change, change)
+        # Only steps along which the objective curves down keep the directions uphill.
+        usable = accepted & (product > 1e-10 * square)
+        weight = xp.where(usable, 1 / xp.where(usable, product, 1.0), 0.0)
+        self.pairs = [(s, y, xp.where(accepted, old, 0.0)) for s, y, old in self.pairs]
+        self.pairs = [*self.pairs, (step, change, weight)][-self.memory :]
+        scale = xp.where(usable, product / xp.where(usable, square, 1.0), self.scale)
+        self.scale = xp.where(accepted, scale, 1.0)
+        self.plain = ~accepted | (self.plain & ~usable)
+
+
+def solve_least_squares(
+    spectrum: Spectrum,
+    Y: Array,
+    *,
+    gamma: Array,
+    rho: Array,
+    one_true: Array | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-5,
+) -> Solution:
+    """Alternate ridge regression onto R and the posterior R under held-out scores, for each of s settings.
+
+    R solves R = F(R). The Jacobian of F has real eigenvalues (without ``one_true``): it is a diagonal matrix times a
+    symmetric one. Small γ makes eigenvalues below −1, and R ← F(R) then swings between two states. So a setting whose
+    step turns back takes shorter steps, R ← R + θ (F(R) − R), which contract those directions.
+
+    Parameters are those of :func:`solve_logistic`. A setting has converged when no entry of F(R) − R exceeds ``tol``.
+    """
+    xp = array_namespace(Y)
+    labels = Y[:, None, :]
+    mean = xp.mean(Y, axis=0)
+    start = (mean - rho) / xp.where(mean > 0, mean * (1 - rho), 1.0)
+    R = labels * xp.clip(start, 0.05, 1.0)
+    n_settings = gamma.shape[0]
+    history: list[list[float]] = [[] for _ in range(n_settings)]
+    length = [1.0] * n_settings
+    active, last = list(range(n_settings)), None
+    h = leverages(spectrum, gamma)
+    for _ in range(max_iter):
+        chosen = xp.asarray(active, device=device(Y))
+        old, noise = xp.take(R, chosen, axis=1), xp.take(rho, chosen, axis=0)
+        weights, shares = xp.take(gamma, chosen, axis=0), xp.take(h, chosen, axis=1)
+        new = posterior(_clip(ridge_scores(spectrum, old, weights, shares)[2]), noise, labels)
+        if one_true is not None:
+            new = given_one(new, one_true)
+        change = new - old
+        largest = xp.max(xp.abs(change), axis=(0, 2))
+        agreement = None if last is None else xp.sum(change * last, axis=(0, 2))
+        kept = []
+        for place, setting in enumerate(active):
+            if agreement is not None:
+                turned = float(agreement[place]) < 0
+                length[setting] = min(1.0, length[setting] * (_SHORTEN if turned else _LENGTHEN))
+            R[:, setting, :] = old[:, place, :] + length[setting] * change[:, place, :]
+            history[setting].append(float(largest[place]))
+            if history[setting][-1] > tol:
+                kept.append(place)
+        active = [active[place] for place in kept]
+        if not active:
+            break
+        last = xp.take(change, xp.asarray(kept, device=device(Y)), axis=1)
+    W, b, held_out = ridge_scores(spectrum, R, gamma, h)
+    return Solution(
+        coef=W,
+        intercept=b,
+        history=history,
+        converged=[changes[-1] <= tol for changes in history],
+        targets=R,
+        held_out=_clip(held_out),
+    )
+
+
+def label_covariance(R: Array, *, share: float = 0.7) -> Array:
+    """Return B: the correlation of the columns of R (n×c), shrunk towards I."""
+    xp = array_namespace(R)
+    centered = R - xp.mean(R, axis=0)
+    spread = xp.sqrt(xp.sum(centered**2, axis=0))
+    unit = centered / xp.where(spread > 0, spread, 1.0)
+    identity = xp.eye(R.shape[1], dtype=R.dtype, device=device(R))
+    # A label that never varies correlates with itself alone.
+    correlation = (unit.T @ unit) * (1 - identity) + identity
+    return share * correlation + (1 - share) * identity
+
+
+def prior_logits(Y: Array, rho: Array) -> Array:
+    """Return log η/(1 − η) of a row that nothing is known of: the share of candidates less the false ones."""
+    xp = array_namespace(Y)
+    rate = xp.clip((xp.mean(Y, axis=0) - rho) / (1 - rho), _LEAST_PRIOR, _LARGEST_PRIOR)
+    return xp.log(rate / (1 - rate))
+
+
+def _product(Z: Array, M: Array) -> Array:
+    """Return ``Z @ M`` for M of shape (k, s, c), as one matrix product."""
+    return (Z @ M.reshape((M.shape[0], -1))).reshape((Z.shape[0], *M.shape[1:]))
+
+
+def _dot(a: Array, b: Array) -> Array:
+    """Return the inner product for each setting, (s,)."""
+    return array_namespace(a).sum(a * b, axis=(0, 2))
+
+
+def _clip(scores: Array) -> Array:
+    return array_namespace(scores).clip(scores, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
