@@ -23,7 +23,6 @@ from sklearn.utils import check_array
 
 from skpml._ordering import row_order
 from skpml._validation import is_views, named_views, stack_views, take_rows
-from skpml.graph import check_similarity
 from skpml.linalg import Array
 
 Rows = NDArray[np.intp]
@@ -302,5 +301,8 @@ def _prepare_for_folds(model: Any, n_rows: int, random_state: int) -> tuple[Any,
         elif name == "callback":
             changes[path] = None
         elif name == "graph" and value is not None:
+            # Only graphs need the neighbor search, which is slow to import.
+            from skpml.graph import check_similarity
+
             changes[path], graphs[path] = None, check_similarity(value, n_rows)
     return model.set_params(**changes), graphs

@@ -16,7 +16,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import ParameterGrid
 
 from skpml._validation import check_labels, encode_labels
-from skpml.metrics import average_precision
 from skpml.model_selection._judging import InnerFolds, judge_parameters
 
 Selector = Literal["label-free", "oracle"]
@@ -60,6 +59,8 @@ def candidate_precision(candidates: Any, scores: Any) -> float:
     >>> candidate_precision([[1, 1, 0, 0]], [[0.9, 0.2, 0.5, 0.1]])
     0.8333333333333333
     """
+    from skpml.metrics import average_precision
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return average_precision(candidates, scores)
