@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.base import clone
 
+from skpml import PMLMA
 from skpml.base import BasePMLClassifier
+from skpml.reference import CandidateRidge
 
 
 class Known(BasePMLClassifier):
@@ -54,3 +59,34 @@ def test_other_scores_become_a_softmax():
 def test_on_empty_is_checked(value):
     with pytest.raises(ValueError, match="on_empty must be"):
         Known(on_empty=value).fit([[1.0], [2.0]], [[1], [0]])
+
+
+@pytest.mark.parametrize("threshold", ["auto", "non-candidates", 0.4])
+@pytest.mark.parametrize("feature_map", ["rbf", "linear"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_weight_is_a_number_of_copies(partial_problem, threshold, feature_map, sparse):
+    X, candidates, _ = partial_problem
+    weights = np.random.default_rng(0).integers(0, 4, size=len(X))
+    X = csr_array(np.where(X > 0, X, 0)) if sparse else X
+    model = CandidateRidge(threshold=threshold, feature_map=feature_map)
+    one = clone(model).fit(X, candidates, sample_weight=weights)
+    rows = np.repeat(np.arange(X.shape[0]), weights)
+    two = clone(model).fit(X[rows], candidates[rows])
+    assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-8)
+    assert one.threshold_ == pytest.approx(two.threshold_, abs=1e-8)
+    assert_allclose(one.predict_proba(X), two.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0, 1.0], [np.nan, 1.0, 1.0], [1.0, 1.0], [0.0, 0.0, 0.0]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(ValueError, match="weight"):
+        CandidateRidge().fit(np.eye(3), np.eye(3), sample_weight=weights)
+
+
+def test_transformers_that_return_frames_do_no_harm(partial_problem):
+    X, candidates, _ = partial_problem
+    plain = [method().fit(X, candidates).decision_function(X) for method in (CandidateRidge, PMLMA)]
+    with config_context(transform_output="pandas"):
+        frames = [method().fit(X, candidates).decision_function(X) for method in (CandidateRidge, PMLMA)]
+    for one, two in zip(plain, frames, strict=True):
+        assert_array_equal(one, two)

@@ -1,10 +1,14 @@
+import tracemalloc
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from skpml._ordering import row_order
 from skpml.features import (
     LinearMap,
     RangeScaler,
@@ -12,9 +16,20 @@ from skpml.features import (
     default_n_anchors,
     resolve_feature_map,
 )
+from skpml.reference import CandidateRidge
+from skpml.views import ViewScaler
 
 
-@parametrize_with_checks([RangeScaler(), LinearMap(), LinearMap(intercept=True), RBFAnchors()])
+@parametrize_with_checks(
+    [
+        RangeScaler(),
+        RangeScaler(keep_sparse=True),
+        ViewScaler(),
+        LinearMap(),
+        LinearMap(intercept=True),
+        RBFAnchors(),
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -174,5 +189,89 @@ class TestDrawnAnchors:
 
     def test_all_rows_where_there_are_few(self):
         X = np.random.default_rng(0).normal(size=(5, 4))
-        assert_array_equal(self.drawn(X, 5), X)
-        assert_array_equal(self.drawn(X, 50), X)
+        assert_array_equal(self.drawn(X, 5), X[row_order(X)])
+        assert_array_equal(self.drawn(X, 50), X[row_order(X)])
+
+
+class TestSparse:
+    @staticmethod
+    def rows(n=80, d=30, dtype=np.float64):
+        rng = np.random.default_rng(0)
+        X = scipy.sparse.random_array((n, d), density=0.1, format="csr", rng=rng).astype(dtype).toarray()
+        X[:, 3] = rng.normal(1e5, 1, n)  # without zeros, and far from them
+        X[:, 4] *= -5
+        X[:, 5] = 0
+        return X
+
+    def test_order_of_rows_is_that_of_scaled_dense_rows(self):
+        X = self.rows()
+        labels = (np.random.default_rng(1).random((80, 3)) < 0.5).astype(float)
+        dense = RangeScaler().fit_transform(X)
+        sparse = RangeScaler(keep_sparse=True).fit_transform(scipy.sparse.csr_array(X))
+        assert_array_equal(row_order(sparse), row_order(dense))
+        assert_array_equal(row_order(sparse, labels), row_order(np.column_stack([dense, labels])))
+        assert_array_equal(row_order(dense, labels), row_order(np.column_stack([dense, labels])))
+
+    def test_scaler_keeps_zeros_and_differences(self):
+        X = self.rows()
+        scaler = RangeScaler(keep_sparse=True).fit(scipy.sparse.csr_array(X))
+        sparse, dense = scaler.transform(scipy.sparse.csr_array(X)), RangeScaler().fit_transform(X)
+        assert scipy.sparse.issparse(sparse)
+        assert sparse.nnz <= np.count_nonzero(X)
+        assert_allclose(sparse.toarray() - sparse[[0]].toarray(), dense - dense[0], atol=1e-10)
+        assert np.abs(sparse.toarray()).max() <= 2
+        assert_allclose(scaler.transform(X), sparse.toarray(), atol=1e-10)
+        moved = X[:4] + 0.5
+        assert_allclose(
+            scaler.transform(scipy.sparse.csr_array(moved)).toarray(), scaler.transform(moved), atol=1e-10
+        )
+
+    @pytest.mark.parametrize("n_anchors", [None, 17])
+    def test_map_equals_that_of_dense_rows(self, n_anchors):
+        X = self.rows()
+        dense = RangeScaler().fit_transform(X)
+        sparse = RangeScaler(keep_sparse=True).fit_transform(scipy.sparse.csr_array(X))
+        one, two = (RBFAnchors(n_anchors=n_anchors, random_state=0) for _ in range(2))
+        assert_allclose(one.fit_transform(sparse), two.fit_transform(dense), atol=1e-9)
+        assert scipy.sparse.issparse(one.anchors_)
+        assert_allclose(one.transform(sparse[:9].toarray()), two.transform(dense[:9]), atol=1e-9)
+        assert_allclose(
+            RBFAnchors(anchors=one.anchors_).fit_transform(sparse),
+            RBFAnchors(anchors=two.anchors_).fit_transform(dense),
+            atol=1e-9,
+        )
+
+    def test_no_dense_matrix_of_the_features_is_made(self):
+        n, d = 3000, 20_000
+        X = scipy.sparse.random_array((n, d), density=0.001, format="csr", rng=np.random.default_rng(0))
+        y = np.eye(3)[np.arange(n) % 3]
+        tracemalloc.start()
+        try:
+            model = CandidateRidge(n_anchors=30, random_state=0).fit(X, y)
+            model.predict(X)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < n * d * 8 / 20
+
+
+def test_names_of_columns(X):
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    assert RangeScaler().fit(frame).get_feature_names_out().tolist() == ["a", "b", "c", "d"]
+    linear = LinearMap(intercept=True).fit(frame)
+    assert linear.get_feature_names_out().tolist() == ["a", "b", "c", "d", "intercept"]
+    mapped = RBFAnchors(n_anchors=2, random_state=0).set_output(transform="pandas").fit_transform(frame)
+    assert mapped.columns.tolist() == ["rbfanchors0", "rbfanchors1", "rbfanchors2"]
+    scaler = ViewScaler(columns={"x": np.array([0, 1]), "y": np.array([2, 3])}, weights={"x": 1, "y": 0})
+    assert scaler.fit(frame).get_feature_names_out().tolist() == ["a", "b"]
+
+
+def test_weights_of_rows_count_as_copies(X):
+    weights = np.random.default_rng(0).integers(1, 4, size=len(X))
+    copies = np.repeat(X, weights, axis=0)
+    one, two = RBFAnchors(), RBFAnchors()
+    one.fit_transform(X, sample_weight=weights.astype(float))
+    two.fit(copies)
+    assert one.bandwidth_ == pytest.approx(two.bandwidth_)
+    first = [np.flatnonzero((two.anchors_ == row).all(axis=1))[0] for row in one.anchors_]
+    assert_allclose(one.transform(X)[:, :-1], two.transform(X)[:, first], atol=1e-12)

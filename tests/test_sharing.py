@@ -27,7 +27,7 @@ def anchors(X, **parameters):
 WORK = {
     "graph": (lambda X: neighbor_similarity(X).toarray(), skpml.graph, "_neighbor_similarity"),
     "weights": (lambda X: reconstruction_weights(X).toarray(), skpml.graph, "_reconstruction_weights"),
-    "anchors": (anchors, RBFAnchors, "_fitted"),
+    "anchors": (anchors, RBFAnchors, "_fit_rows"),
 }
 
 

@@ -98,12 +98,13 @@ class TestScaler:
         X = np.hstack(train)
         columns = {"a": np.arange(4), "b": np.arange(4, 11), "c": np.arange(11, 14)}
         scaled = ViewScaler(columns=columns, weights=weights).fit(X).transform(X)
-        kernel = RBFAnchors()
+        kernel = RBFAnchors(anchors=scaled)
         found = kernel.fit_transform(scaled)[:, :-1] + kernel.mean_
         expected = np.ones((len(X), len(X)))
         for weight, view in zip(weights, train, strict=True):
-            each = RBFAnchors()
-            expected *= (each.fit_transform(RangeScaler().fit_transform(view))[:, :-1] + each.mean_) ** weight
+            rows = RangeScaler().fit_transform(view)
+            each = RBFAnchors(anchors=rows)
+            expected *= (each.fit_transform(rows)[:, :-1] + each.mean_) ** weight
         assert_allclose(found, expected, rtol=1e-9)
 
     def test_a_weight_is_the_share_of_the_squared_distance(self):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 __all__ = ["feature_order", "label_order", "row_order"]
@@ -22,9 +23,15 @@ _DIGITS = 10
 _SHIFT = 0.2345678 * 10.0**-_DIGITS
 
 
-def row_order(X: NDArray[Any]) -> Order:
-    """Sort the indices of the rows of X in an order that does not depend on the order of rows or columns."""
-    return _sorted(_row_keys(X))
+def row_order(X: Any, labels: NDArray[Any] | None = None) -> Order:
+    """Sort the indices of the rows of X in an order that does not depend on the order of rows or columns.
+
+    X may be sparse: its columns then count as if their ranges were centered, as :class:`skpml.features.RangeScaler` does
+    with dense features. ``labels`` are more columns of the same rows.
+    """
+    if scipy.sparse.issparse(X):
+        return _sorted(_sparse_row_keys(X, labels))
+    return _sorted(_row_keys(X if labels is None else np.column_stack([X, labels])))
 
 
 def feature_order(X: NDArray[Any]) -> Order:
@@ -54,6 +61,27 @@ def _row_keys(X: NDArray[Any]) -> NDArray[np.float64]:
     by_column = np.column_stack([columns, columns**2, columns**3, shared, shared**2])
     squares = np.einsum("ij,ij->i", X, X)
     return np.column_stack([rows, squares / max(squares.max(), _TINY), X @ by_column / row_size])
+
+
+def _sparse_row_keys(X: Any, labels: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Compute the keys of ``[X + shift, labels]`` without forming it; the shift centers the ranges of X."""
+    X = scipy.sparse.csr_array(X, dtype=np.float64)
+    shift = -(X.min(axis=0).toarray().ravel() + X.max(axis=0).toarray().ravel()) / 2
+    if labels is not None:
+        X = scipy.sparse.csr_array(scipy.sparse.hstack([X, scipy.sparse.csr_array(labels)], format="csr"))
+        shift = np.append(shift, np.zeros(labels.shape[1]))
+    n, still = X.shape[0], np.abs(shift)
+    # What the stored values add to the absolute values of the shift.
+    added = X.copy()
+    added.data = np.abs(X.data + shift[X.indices]) - still[X.indices]
+    row_size = max(float((added.sum(axis=1) + still.sum()).max()), _TINY)
+    column_size = max(float((added.sum(axis=0) + n * still).max()), _TINY)
+    rows, columns = (X.sum(axis=1) + shift.sum()) / row_size, (X.sum(axis=0) + n * shift) / column_size
+    shared = (X.T @ rows**2 + shift * (rows**2).sum()) / column_size
+    by_column = np.column_stack([columns, columns**2, columns**3, shared, shared**2])
+    squares = X.multiply(X).sum(axis=1) + 2 * (X @ shift) + shift @ shift
+    weighted = (X @ by_column + shift @ by_column) / row_size
+    return np.column_stack([rows, squares / max(float(squares.max()), _TINY), weighted])
 
 
 def _sorted(keys: NDArray[np.float64]) -> Order:

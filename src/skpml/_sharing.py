@@ -1,4 +1,8 @@
-"""Work that several methods ask for, done once: neighbour graphs and feature maps of the same rows.
+"""Share work between methods that are fitted to the same rows: neighbor graphs and feature maps are computed once.
+
+Comparing methods on one fold repeats the same graph and feature map for each of them. An explicit argument would have to
+pass through every method, so :func:`skpml.graph.neighbor_similarity` and the like ask :func:`once` instead. It does
+nothing unless the caller, such as an experiment, has opened :func:`shared_work`; results are the same either way.
 
 >>> import numpy as np
 >>> from skpml.graph import neighbor_similarity
@@ -24,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 __all__ = ["SharedWork", "shared_work"]
 
@@ -34,15 +37,10 @@ _MAX_BYTES = 2**29
 
 @dataclass
 class SharedWork:
-    """What was computed inside :func:`shared_work`, and what was saved.
+    """Results of one :func:`shared_work`, and what they saved.
 
-    Attributes
-    ----------
-    computed, reused : int
-        Number of results.
-    saved_seconds : float
-        Time that the reused results took when they were computed: adding it to the time of a fit gives what the fit
-        would have taken alone.
+    ``saved_seconds`` is the time that reused results took when they were computed: added to the time of a fit, it gives
+    what the fit would have taken alone.
     """
 
     max_bytes: int = _MAX_BYTES
@@ -52,7 +50,7 @@ class SharedWork:
     _results: OrderedDict[str, tuple[Any, float, int]] = field(default_factory=OrderedDict, repr=False)
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        """The result of a key: a copy of its own for whoever asks, so that nobody can spoil another's."""
+        """Return a copy of the result of a key, computed on first use."""
         if key in self._results:
             self._results.move_to_end(key)
             result, seconds, _ = self._results[key]
@@ -77,16 +75,11 @@ _CURRENT: ContextVar[SharedWork | None] = ContextVar("skpml_shared_work", defaul
 
 @contextmanager
 def shared_work(*, max_bytes: int = _MAX_BYTES) -> Iterator[SharedWork]:
-    """Inside, equal work on equal rows is done once; results are exactly those computed outside.
+    """Compute equal work on equal rows once inside the block; results are exactly the same.
 
     Concerns :func:`skpml.graph.neighbor_similarity`, :func:`skpml.graph.reconstruction_weights` and
-    :meth:`skpml.features.RBFAnchors.fit_transform` with an integer seed. Results are known by a digest of the rows and
-    by the parameters, and are handed out as copies. All is forgotten at the end.
-
-    Parameters
-    ----------
-    max_bytes : int
-        Results kept at most; the least recently used go first.
+    :meth:`skpml.features.RBFAnchors.fit_transform` with an integer seed. Results are found by a digest of the rows and by
+    the parameters, and returned as copies. At most ``max_bytes`` are kept, the most recently used.
     """
     token = _CURRENT.set(work := SharedWork(max_bytes=max_bytes))
     try:
@@ -95,20 +88,16 @@ def shared_work(*, max_bytes: int = _MAX_BYTES) -> Iterator[SharedWork]:
         _CURRENT.reset(token)
 
 
-def sharing() -> bool:
-    """Whether work is shared here."""
-    return _CURRENT.get() is not None
-
-
-def once(name: str, X: NDArray[Any], parameters: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-    """The result of ``compute()``, reused inside :func:`shared_work` where name, rows and parameters are the same."""
+def once(name: str, X: Any, parameters: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+    """Return ``compute()``; inside :func:`shared_work` reuse it if name, rows and parameters are the same."""
     work = _CURRENT.get()
     if work is None:
         return compute()
-    # The layout counts too: sums over a column-wise array round differently.
-    layout = (X.shape, X.dtype.str, X.flags.c_contiguous, X.flags.f_contiguous, X.strides)
-    digest = hashlib.sha256(repr((name, parameters, layout)).encode())
-    digest.update(X.tobytes(order="A"))
+    digest = hashlib.sha256(repr((name, parameters, X.shape)).encode())
+    for part in (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,):
+        # The layout counts too: sums over a column-wise array round differently.
+        layout = (part.dtype.str, part.flags.c_contiguous, part.flags.f_contiguous, part.strides)
+        digest.update(repr(layout).encode() + part.tobytes(order="A"))
     return work.get(digest.hexdigest(), compute)
 
 

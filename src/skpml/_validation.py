@@ -134,7 +134,7 @@ def check_occupied(
         warnings.warn(
             "Every label is a candidate of every row, so the candidates tell nothing apart.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     labels = np.flatnonzero(~candidates.any(axis=0))
     if labels.size:
@@ -150,7 +150,7 @@ def _report(on_empty: str, message: str) -> None:
     if on_empty == "raise":
         raise ValueError(f'{message} To continue anyway, set on_empty="warn".')
     if on_empty == "warn":
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warnings.warn(message, UserWarning, stacklevel=5)
 
 
 def check_parameters(
@@ -196,6 +196,25 @@ def check_parameters(
         value = getattr(estimator, name)
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name} must be one of {tuple(allowed)}, got {value!r}.")
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Convert weights of rows to an array: finite numbers of at least 0, not all of them 0."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    if len(weights) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight must hold finite numbers of at least 0, but row {bad[0]} has {weights[bad[0]]}."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
+    return weights
 
 
 def check_device(name: Any) -> None:
@@ -328,7 +347,7 @@ def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
             f"y has values such as {tagged[0]!r}, which are taken as one class each. If they are tags, split them: "
             "y = [set(tags.split(';')) for tags in y].",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     classes, position = np.unique(values, return_inverse=True)
     matrix = np.zeros((values.size, classes.size), np.uint8)

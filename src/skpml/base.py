@@ -24,6 +24,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
@@ -36,6 +37,7 @@ from skpml._validation import (
     check_finite,
     check_occupied,
     check_parameters,
+    check_weights,
     column_groups,
     encode_labels,
     is_views,
@@ -178,6 +180,10 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         self : estimator
             The fitted estimator.
         """
+        return self._fit_weighted(X, y, None)
+
+    def _fit_weighted(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Check everything, fit, and find the threshold; weights are for methods whose ``fit`` takes them."""
         self._check_threshold()
         if self.on_empty not in ("warn", "raise", "ignore"):
             raise ValueError(f'on_empty must be "warn", "raise" or "ignore", got {self.on_empty!r}.')
@@ -195,15 +201,23 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         if labels.candidates.shape[1] < 1:
             raise ValueError("y has no labels; at least one is needed.")
-        check_occupied(labels.candidates, labels.classes, on_empty=self.on_empty)
-        Y = labels.candidates.astype(X.dtype)
+        candidates = labels.candidates
+        self._weights: NDArray[np.float64] | None = None
+        if sample_weight is not None:
+            # A row of weight 0 is as good as absent.
+            weights = check_weights(sample_weight, X.shape[0])
+            X, candidates, self._weights = X[weights > 0], candidates[weights > 0], weights[weights > 0]
+        check_occupied(candidates, labels.classes, on_empty=self.on_empty)
         self.classes_ = labels.classes
         self._layout = labels.layout
-        scores = self._fit(X, Y)
-        if isinstance(self.threshold, str):
-            self._estimate_threshold(self._scores(X) if scores is None else scores, labels.candidates)
-        else:
-            self.threshold_, self._probability_width = float(self.threshold), 1.0
+        # Feature maps are transformers, which may be configured to return data frames.
+        with config_context(transform_output="default"):
+            scores = self._fit(X, candidates.astype(X.dtype))
+            if isinstance(self.threshold, str):
+                self._estimate_threshold(self._scores(X) if scores is None else scores, candidates)
+            else:
+                self.threshold_, self._probability_width = float(self.threshold), 1.0
+        del self._weights
         return self
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
@@ -256,9 +270,11 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             self.threshold_, self._probability_width = 0.5, 1.0
             return
         if self.threshold == "non-candidates":
-            self.threshold_, negative_level = non_candidate_threshold(scores, candidates)
+            self.threshold_, negative_level = non_candidate_threshold(scores, candidates, self._weights)
         else:
-            self.threshold_, negative_level = automatic_threshold(scores, candidates, self._targets())
+            self.threshold_, negative_level = automatic_threshold(
+                scores, candidates, self._targets(), self._weights
+            )
         # Wide enough that the training scores keep their order as floating-point numbers near 0 and 1.
         reach = float(np.abs(scores - self.threshold_).max())
         self._probability_width = max(2 * (self.threshold_ - negative_level), reach / 2, 1e-3)
@@ -281,12 +297,13 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} did not converge within max_iter={limit} iterations; "
                 "increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return self._scores(self._validate_features(X, reset=False))
+        with config_context(transform_output="default"):
+            return self._scores(self._validate_features(X, reset=False))
 
     @property
     def _is_binary(self) -> bool:
@@ -418,13 +435,16 @@ def _normalize(probabilities: NDArray[Any]) -> NDArray[Any]:
 
 
 def automatic_threshold(
-    scores: NDArray[Any], candidates: NDArray[Any], confidences: NDArray[Any] | None = None
+    scores: NDArray[Any],
+    candidates: NDArray[Any],
+    confidences: NDArray[Any] | None = None,
+    weights: NDArray[Any] | None = None,
 ) -> tuple[float, float]:
     """Estimate the cut between negatives and positives, and the negative level, from training scores (n×c).
 
-    ``confidences`` are what the scores were fitted to; None means the candidates themselves.
+    ``confidences`` are what the scores were fitted to; None means the candidates. ``weights`` are those of the rows.
     """
-    negative = float(np.quantile(scores, _NEGATIVE_QUANTILE))
+    negative = _quantile(scores, _NEGATIVE_QUANTILE, weights)
     is_candidate = np.asarray(candidates) > 0
     positive = 1.0
     if confidences is not None and is_candidate.any():
@@ -437,7 +457,9 @@ def automatic_threshold(
     return (negative + positive) / 2, negative
 
 
-def non_candidate_threshold(scores: NDArray[Any], candidates: NDArray[Any]) -> tuple[float, float]:
+def non_candidate_threshold(
+    scores: NDArray[Any], candidates: NDArray[Any], weights: NDArray[Any] | None = None
+) -> tuple[float, float]:
     """Compute the mean over rows of the highest score of a non-candidate, and the negative level (n×c inputs).
 
     Rows whose labels are all candidates have no certain negative and are left out.
@@ -445,6 +467,20 @@ def non_candidate_threshold(scores: NDArray[Any], candidates: NDArray[Any]) -> t
     is_candidate = np.asarray(candidates) > 0
     has_negative = ~is_candidate.all(axis=1)
     if not has_negative.any():
-        return automatic_threshold(scores, candidates)
+        return automatic_threshold(scores, candidates, weights=weights)
     highest = np.where(is_candidate, -np.inf, scores)[has_negative].max(axis=1)
-    return float(highest.mean()), float(np.quantile(scores, _NEGATIVE_QUANTILE))
+    shares = None if weights is None else weights[has_negative]
+    return float(np.average(highest, weights=shares)), _quantile(scores, _NEGATIVE_QUANTILE, weights)
+
+
+def _quantile(scores: NDArray[Any], share: float, weights: NDArray[Any] | None) -> float:
+    """Compute a quantile of all cells; a row of weight 2 counts as two rows."""
+    if weights is None:
+        return float(np.quantile(scores, share))
+    order = np.argsort(scores, axis=None)
+    values, ends = scores.ravel()[order], np.cumsum(np.repeat(weights, scores.shape[1])[order])
+    place = max(ends[-1] - 1, 0) * share
+    low = np.floor(place)
+    # Values at two places of the repeated sample; the tolerance is for sums that round.
+    below, above = values[np.minimum(np.searchsorted(ends, [low + 1e-9, low + 1 + 1e-9]), len(values) - 1)]
+    return float(below + (place - low) * (above - below))

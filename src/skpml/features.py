@@ -1,4 +1,4 @@
-"""Feature maps: scaling, the linear map of the printed method, the RBF anchors of the published numbers."""
+"""Feature maps: scaling, the linear map of the paper, and the RBF anchors of its published results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,47 +31,105 @@ __all__ = [
 ]
 
 # Beyond this the published rule (a fixed share of the rows) would make the cost grow with the cube of the rows.
-# It is the largest number the rule gives below 9000 rows, so no published configuration is touched.
+# It is the largest number the rule gives below 9000 rows, so no published configuration is affected.
 MAX_ANCHORS = 3000
 
 _FLOATS = (np.float64, np.float32)
+_SPARSE = ("csr", "csc")
+# Anchors that are made dense at a time, to multiply sparse rows by them.
+_DENSE_ANCHORS = 256
 
 
-class RangeScaler(TransformerMixin, BaseEstimator):
+class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale each feature to [−1, 1] by its smallest and largest training value.
 
-    Two things differ from scikit-learn's ``MinMaxScaler``: a feature that is constant in training becomes 0 for
-    every row, so a test row in which it moves is not thrown far away from everything; and sparse input is accepted
-    (the result is dense: the map does not keep zeros). Test rows are not clipped.
+    Differs from scikit-learn's ``MinMaxScaler`` in two ways: a feature that is constant in training becomes 0 in every
+    row, so that a test row in which it varies is not far from all others; and sparse input is accepted. Test rows are not
+    clipped.
+
+    Parameters
+    ----------
+    keep_sparse : bool, default=False
+        Whether sparse features stay sparse: a scaler fitted on sparse features then leaves out the shift of features
+        whose range includes 0, so that zeros stay zeros. Differences of rows are the same as with the shift. If False,
+        the result is dense.
 
     Attributes
     ----------
-    scale_, offset_ : ndarray of shape (n_features,)
-        The map is ``x * scale_ + offset_``.
+    scale_ : ndarray of shape (n_features,)
+        Factors; the map is ``x * scale_ + offset_``.
+    offset_ : ndarray of shape (n_features,)
+        Shifts.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
+
+    See Also
+    --------
+    skpml.views.ViewScaler : The same for several views.
     """
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=_FLOATS)
+    def __init__(self, *, keep_sparse: bool = False) -> None:
+        self.keep_sparse = keep_sparse
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the range of each feature.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RangeScaler
+            The fitted scaler.
+        """
+        self._fit_range(X, keep_sparse=self.keep_sparse)
+        return self
+
+    def _fit_range(self, X: Any, *, keep_sparse: bool) -> None:
+        X = validate_data(self, X, accept_sparse=_SPARSE, dtype=_FLOATS)
         if scipy.sparse.issparse(X):
-            low = X.min(axis=0).toarray().ravel()
-            high = X.max(axis=0).toarray().ravel()
+            low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
         else:
             low, high = X.min(axis=0), X.max(axis=0)
         # Halving first keeps a range near the largest float from overflowing.
         half_range, middle = high / 2 - low / 2, high / 2 + low / 2
-        # A range too small to divide by is none.
+        # A range too small to divide by counts as none.
         varies = half_range >= np.finfo(X.dtype).tiny
         self.scale_ = np.where(varies, 1 / np.where(varies, half_range, 1), 0).astype(X.dtype)
         self.offset_ = (-middle * self.scale_).astype(X.dtype)
-        return self
+        self._stays_sparse = bool(keep_sparse and scipy.sparse.issparse(X))
+        if self._stays_sparse:
+            # A feature without zeros is shifted: nothing is lost, and values far from 0 would cost digits.
+            self.offset_[(low <= 0) & (high >= 0)] = 0
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Any:
+        """Scale rows.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, n_features)
+            Rows to scale.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            Or a CSR array, for sparse rows with ``keep_sparse``.
+        """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=_FLOATS, reset=False)
+        X = validate_data(self, X, accept_sparse=_SPARSE, dtype=_FLOATS, reset=False)
+        scale, offset = (values.astype(X.dtype, copy=False) for values in (self.scale_, self.offset_))
         if scipy.sparse.issparse(X):
+            if self._stays_sparse:
+                return _scale_sparse(X, scale, offset)
             X = X.toarray()
-        scaled = X * self.scale_.astype(X.dtype, copy=False)
-        scaled += self.offset_.astype(X.dtype, copy=False)
+        scaled = X * scale
+        scaled += offset
         return scaled
 
     def __sklearn_tags__(self) -> Any:
@@ -75,25 +139,89 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         return tags
 
 
-class LinearMap(TransformerMixin, BaseEstimator):
-    """The features themselves, as the method is printed.
+def _scale_sparse(X: Any, scale: NDArray[Any], offset: NDArray[Any]) -> scipy.sparse.csr_array:
+    """Scale the columns, and shift those with an offset."""
+    scaled = scipy.sparse.csr_array(X).multiply(scale).tocsr()
+    shifted = np.flatnonzero(offset)
+    if len(shifted):
+        n = X.shape[0]
+        parts = (np.tile(offset[shifted], n), np.tile(shifted, n), np.arange(n + 1) * len(shifted))
+        scaled = scaled + scipy.sparse.csr_array(parts, shape=X.shape)
+    return scipy.sparse.csr_array(scaled)
+
+
+class LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Return the features themselves, as in the equations of the paper.
 
     Parameters
     ----------
     intercept : bool, default=False
-        Append a column of ones. The printed method has none.
+        Whether to append a column of ones. The paper has none.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
+
+    See Also
+    --------
+    RBFAnchors : The nonlinear map.
     """
 
     def __init__(self, *, intercept: bool = False) -> None:
         self.intercept = intercept
 
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the features; there is nothing to learn.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : LinearMap
+            The fitted map.
+        """
         validate_data(self, X, dtype=_FLOATS)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
+        """Return the features, with a column of ones if ``intercept`` is True.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Rows to map.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features) or (n, n_features + 1)
+            The mapped rows.
+        """
         X = validate_data(self, X, dtype=_FLOATS, reset=False)
         return np.hstack([X, np.ones((X.shape[0], 1), X.dtype)]) if self.intercept else X
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns.
+
+        Parameters
+        ----------
+        input_features : array of str or None, default=None
+            Names of the features; by default those of the fit.
+
+        Returns
+        -------
+        ndarray of str
+            The names, and "intercept".
+        """
+        names = super().get_feature_names_out(input_features)
+        return np.append(names, "intercept").astype(object) if self.intercept else names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -103,9 +231,20 @@ class LinearMap(TransformerMixin, BaseEstimator):
 
 
 def default_n_anchors(n_rows: int) -> int:
-    """Number of anchors behind the published results: all rows below 1000, then a half, a third, a quarter.
+    """Compute the number of anchors of the published results.
 
-    Capped at 3000 so that the cost stays linear in the number of rows beyond 12,000.
+    All rows below 1000, then a half, a third, a quarter; at most 3000, so that the cost stays linear in the number of
+    rows beyond 12,000.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of training rows.
+
+    Returns
+    -------
+    int
+        Number of anchors.
     """
     for limit, share in ((1000, 1), (5000, 2), (9000, 3)):
         if n_rows < limit:
@@ -113,30 +252,41 @@ def default_n_anchors(n_rows: int) -> int:
     return min(ceil(n_rows / 4), MAX_ANCHORS)
 
 
-class RBFAnchors(TransformerMixin, BaseEstimator):
-    """Gaussian similarity to anchor rows, centred, with a constant column.
+class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Map rows to their Gaussian similarity to anchor rows, centered, and a constant column.
 
     ``φ(x)_j = exp(−‖x − a_j‖² / (2σ²)) − mean_j`` for anchors ``a_j`` drawn without replacement from the training
     rows, and a last column of ones. σ² is the mean of all squared distances from training rows to anchors;
-    ``mean_j`` is the training mean of column j.
+    ``mean_j`` is the training mean of column j. Sparse rows stay sparse; the result is dense.
 
     Parameters
     ----------
     n_anchors : int or None, default=None
         None takes :func:`default_n_anchors`. At or above the number of rows, every row is an anchor and nothing is
         random. Below, the draw does not depend on the order of the rows.
-    anchors : array of shape (a, n_features) or None, default=None
+    anchors : array or scipy sparse matrix of shape (a, n_features) or None, default=None
         Fixed anchors instead of drawn ones.
     width : float, default=1.0
         Multiplies σ².
     random_state : int, RandomState or None, default=None
+        Draws the anchors.
 
     Attributes
     ----------
-    anchors_ : ndarray of shape (a, n_features)
+    anchors_ : ndarray or csr_array of shape (a, n_features)
+        Sparse if the training rows were.
     bandwidth_ : float
         σ² times the width.
     mean_ : ndarray of shape (a,)
+        Training means of the columns.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.Nystroem : Also normalizes the similarities of the anchors.
     """
 
     def __init__(
@@ -152,104 +302,214 @@ class RBFAnchors(TransformerMixin, BaseEstimator):
         self.width = width
         self.random_state = random_state
 
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the anchors and the width.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RBFAnchors
+            The fitted map.
+        """
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> NDArray[Any]:
-        X = validate_data(self, X, dtype=_FLOATS)
-        # A draw from a generator moves it on, so only a draw from a seed can be reused.
-        if self.anchors is None and isinstance(self.random_state, Integral):
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """Choose the anchors and the width, and map the training rows.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, n_features)
+            Training rows.
+        y : None
+            Ignored.
+        sample_weight : array of shape (n,) or None, default=None
+            Positive weights of the rows in the means and in σ²; a row of weight 2 counts as two.
+
+        Returns
+        -------
+        ndarray of shape (n, a + 1)
+            Similarities and a column of ones, laid out by columns.
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
+        if scipy.sparse.issparse(X):
+            X = scipy.sparse.csr_array(X)
+        # A draw from a generator changes its state, so only a draw from a seed can be reused.
+        if self.anchors is None and isinstance(self.random_state, Integral) and sample_weight is None:
             key = (self.n_anchors, float(self.width), int(self.random_state))
-            fitted = once("RBFAnchors", X, key, lambda: self._fitted(X))
+            fitted = once("RBFAnchors", X, key, lambda: self._fit_rows(X, None))
         else:
-            fitted = self._fitted(X)
+            fitted = self._fit_rows(X, sample_weight)
         self.anchors_, self.bandwidth_, self.mean_, mapped = fitted
         return mapped
 
-    def _fitted(self, X: NDArray[Any]) -> tuple[NDArray[Any], float, NDArray[Any], NDArray[Any]]:
+    def _fit_rows(
+        self, X: Any, weights: NDArray[Any] | None
+    ) -> tuple[Any, float, NDArray[Any], NDArray[Any]]:
         if not self.width > 0:
             raise ValueError(f"width must be above 0, got {self.width!r}.")
-        self.anchors_ = self._choose_anchors(X)
-        self.bandwidth_ = self.width * self._mean_squared_distance(X)
+        self.anchors_ = self._choose_anchors(X, weights)
+        self.bandwidth_ = self.width * self._mean_squared_distance(X, weights)
         mapped = self._kernel(X)
-        mean = mapped[:, :-1].mean(axis=0)
+        kernel = mapped[:, :-1]
+        mean = kernel.mean(axis=0) if weights is None else (weights @ kernel / weights.sum()).astype(X.dtype)
         mapped[:, :-1] -= mean
         return self.anchors_, self.bandwidth_, mean, mapped
 
     def transform(self, X: Any) -> NDArray[Any]:
+        """Map rows to their similarities.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, n_features)
+            Rows to map.
+
+        Returns
+        -------
+        ndarray of shape (n, a + 1)
+            Similarities and a column of ones, laid out by columns.
+        """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=_FLOATS, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
         mapped = self._kernel(X)
         mapped[:, :-1] -= self.mean_.astype(mapped.dtype, copy=False)
         return mapped
 
-    def _choose_anchors(self, X: NDArray[Any]) -> NDArray[Any]:
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.anchors_.shape[0]) + 1
+
+    def _choose_anchors(self, X: Any, weights: NDArray[Any] | None) -> Any:
         n = X.shape[0]
+        # Weights of the anchors, for σ² and for whoever weights the columns by them.
+        self._anchor_weights: NDArray[Any] | None = None
         if self.anchors is not None:
-            anchors = np.asarray(self.anchors, dtype=X.dtype)
+            is_sparse = scipy.sparse.issparse(self.anchors)
+            anchors = (scipy.sparse.csr_array if is_sparse else np.asarray)(self.anchors, dtype=X.dtype)
             if anchors.ndim != 2 or anchors.shape[0] < 1 or anchors.shape[1] != X.shape[1]:
                 raise ValueError(f"anchors must have shape (any, {X.shape[1]}), got {anchors.shape}.")
             return anchors
         wanted = default_n_anchors(n) if self.n_anchors is None else self.n_anchors
         if wanted < 1:
             raise ValueError(f"n_anchors must be at least 1, got {wanted}.")
-        if wanted >= n:
-            return X[row_order(X)]
-        places = check_random_state(self.random_state).choice(n, size=wanted, replace=False)
-        # Drawn in the order of content: where a row stands must not decide whether it is an anchor.
-        return X[row_order(X)[np.sort(places)]]
+        rows = row_order(X)
+        if wanted < n:
+            places = check_random_state(self.random_state).choice(n, size=wanted, replace=False)
+            # Drawn in the order of content: the position of a row must not decide whether it is an anchor.
+            rows = rows[np.sort(places)]
+        if weights is not None:
+            self._anchor_weights = weights[rows]
+        return X[rows]
 
-    def _mean_squared_distance(self, X: NDArray[Any]) -> float:
-        """Mean over all pairs of ``‖x − a‖²``, without forming them: both clouds' spread plus their means' distance."""
-        A = self.anchors_
-        spread = float(X.var(axis=0, dtype=np.float64).sum() + A.var(axis=0, dtype=np.float64).sum())
-        shift = X.mean(axis=0, dtype=np.float64) - A.mean(axis=0, dtype=np.float64)
-        mean = spread + float(shift @ shift)
+    def _mean_squared_distance(self, X: Any, weights: NDArray[Any] | None) -> float:
+        """Compute the mean of ``‖x − a‖²`` over all pairs, from the spreads of both and the distance of their means."""
+        row_mean, row_spread = _mean_and_spread(X, weights)
+        anchor_mean, anchor_spread = _mean_and_spread(self.anchors_, self._anchor_weights)
+        shift = row_mean - anchor_mean
+        mean = row_spread + anchor_spread + float(shift @ shift)
         return mean if mean > 0 else 1.0
 
-    def _kernel(self, X: NDArray[Any]) -> NDArray[Any]:
-        """``exp(−‖x − a‖²/(2σ²))`` and a column of ones, by one matrix product.
+    def _kernel(self, X: Any) -> NDArray[Any]:
+        """Compute ``exp(−‖x − a‖²/(2σ²))`` and a column of ones, by one matrix product.
 
         The exponent is ``x·a/σ² − ‖x‖²/2σ² − ‖a‖²/2σ²``: with two more columns on each side the product gives it
         whole. Distances do not change when everything moves, so the anchors are moved to the origin first, where the
         three parts do not cancel each other's digits. The array is laid out by columns, so that the kernel part is
         contiguous and nothing is copied to append the ones.
         """
-        A = self.anchors_.astype(X.dtype, copy=False)
-        centre = A.mean(axis=0)
-        A = A - centre
-        half = 0.5 / self.bandwidth_
-        left = np.empty((A.shape[0], A.shape[1] + 2), X.dtype)
-        left[:, :-2] = A / self.bandwidth_
-        left[:, -2] = -half * np.einsum("ij,ij->i", A, A)
-        left[:, -1] = 1
-        right = np.empty((X.shape[0], X.shape[1] + 2), X.dtype)
-        np.subtract(X, centre, out=right[:, :-2])
-        right[:, -2] = 1
-        right[:, -1] = -half * np.einsum("ij,ij->i", right[:, :-2], right[:, :-2])
-        columns = np.empty((A.shape[0] + 1, X.shape[0]), X.dtype)
+        columns = np.empty((self.anchors_.shape[0] + 1, X.shape[0]), X.dtype)
         kernel = columns[:-1]
-        np.matmul(left, right.T, out=kernel)
+        if scipy.sparse.issparse(X) or scipy.sparse.issparse(self.anchors_):
+            self._sparse_exponents(X, kernel)
+        else:
+            A = self.anchors_.astype(X.dtype, copy=False)
+            center = A.mean(axis=0)
+            A = A - center
+            half = 0.5 / self.bandwidth_
+            left = np.empty((A.shape[0], A.shape[1] + 2), X.dtype)
+            left[:, :-2] = A / self.bandwidth_
+            left[:, -2] = -half * np.einsum("ij,ij->i", A, A)
+            left[:, -1] = 1
+            right = np.empty((X.shape[0], X.shape[1] + 2), X.dtype)
+            np.subtract(X, center, out=right[:, :-2])
+            right[:, -2] = 1
+            right[:, -1] = -half * np.einsum("ij,ij->i", right[:, :-2], right[:, :-2])
+            np.matmul(left, right.T, out=kernel)
         np.minimum(kernel, 0, out=kernel)  # no distance is negative but for rounding
         np.exp(kernel, out=kernel)
         columns[-1] = 1
         return columns.T
 
+    def _sparse_exponents(self, X: Any, kernel: NDArray[Any]) -> None:
+        """Write the exponents into ``kernel`` (a×n); some anchors are made dense at a time, rows never."""
+        # In double precision, because nothing is moved to the origin.
+        X = X.astype(np.float64)
+        half_rows = _squared_norms(X) / 2
+        for start in range(0, kernel.shape[0], _DENSE_ANCHORS):
+            some = self.anchors_[start : start + _DENSE_ANCHORS].astype(np.float64)
+            some = some.toarray() if scipy.sparse.issparse(some) else some
+            products = np.asarray(X @ some.T) - half_rows[:, None] - _squared_norms(some) / 2
+            kernel[start : start + _DENSE_ANCHORS] = products.T / self.bandwidth_
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
+def _squared_norms(X: Any) -> NDArray[np.float64]:
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], float]:
+    """Compute the mean row and the sum of the variances of the columns, in double precision."""
+    if weights is None and not scipy.sparse.issparse(X):
+        return X.mean(axis=0, dtype=np.float64), float(X.var(axis=0, dtype=np.float64).sum())
+    X = X.astype(np.float64)
+    share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
+    mean = np.asarray(share @ X)
+    if scipy.sparse.issparse(X):
+        return mean, float(share @ _squared_norms(X) - mean @ mean)
+    return mean, float(share @ _squared_norms(X - mean))
+
+
 def as_dense(mapped: Any, dtype: Any) -> NDArray[Any]:
-    """The output of any transformer as a dense array of the given dtype."""
+    """Return the output of any transformer as a dense array of the given dtype."""
     values = mapped.toarray() if hasattr(mapped, "toarray") else np.asarray(mapped)
     return values.astype(dtype, copy=False)
 
 
 def resolve_feature_map(feature_map: Any, *, n_anchors: int | None, random_state: Any) -> Any:
-    """An unfitted transformer for ``"rbf"``, ``"linear"`` or a clone of the transformer given."""
+    """Make an unfitted transformer from the parameter ``feature_map`` of an estimator.
+
+    Parameters
+    ----------
+    feature_map : {"rbf", "linear"} or transformer
+        A name, or a transformer to clone.
+    n_anchors : int or None
+        Anchors of "rbf".
+    random_state : int, RandomState or None
+        Draws the anchors of "rbf".
+
+    Returns
+    -------
+    transformer
+        An unfitted one.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a name nor a transformer.
+    """
     if isinstance(feature_map, str):
         if feature_map == "rbf":
             return RBFAnchors(n_anchors=n_anchors, random_state=random_state)

@@ -60,44 +60,61 @@ class ViewScaler(RangeScaler):
         None is one view; then this is :class:`~skpml.features.RangeScaler`.
     weights : "auto", dict of view name to number, or sequence of numbers, default="auto"
         "auto" learns them from the candidates, see :func:`learn_view_weights`.
+    keep_sparse : bool, default=False
+        As in :class:`~skpml.features.RangeScaler`, for one view; several views become dense.
 
     Attributes
     ----------
     weights_ : dict of view name to float
-        At least 0, with the sum 1. A view in which all rows are alike has 0.
+        At least 0, with the sum 1. A view in which all rows are equal has 0.
     kept_ : ndarray of int
-        Columns of views that have a weight: what ``transform`` returns, so that other views leave no trace.
-    scale_, offset_ : ndarray of shape (n_features,)
-        The map is ``x * scale_ + offset_``.
+        Columns of views with a weight above 0: what ``transform`` returns, so that other views have no effect.
+    scale_ : ndarray of shape (n_features,)
+        Factors; the map is ``x * scale_ + offset_``.
+    offset_ : ndarray of shape (n_features,)
+        Shifts.
     """
 
     def __init__(
-        self, *, columns: Mapping[str, NDArray[np.intp]] | None = None, weights: Any = "auto"
+        self,
+        *,
+        columns: Mapping[str, NDArray[np.intp]] | None = None,
+        weights: Any = "auto",
+        keep_sparse: bool = False,
     ) -> None:
         self.columns = columns
         self.weights = weights
+        self.keep_sparse = keep_sparse
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn scales, and weights where they are not given.
+        """Learn scales, and weights if they are not given.
 
         Parameters
         ----------
         X : array or scipy sparse matrix of shape (n, d)
-        y : array of shape (n, c), optional
+            Training rows.
+        y : array of shape (n, c) or None, default=None
             Candidates, 0 or 1; needed to learn the weights of several views.
+
+        Returns
+        -------
+        self : ViewScaler
+            The fitted scaler.
         """
-        super().fit(X)
-        columns = {"view 0": np.arange(len(self.scale_))} if self.columns is None else self.columns
-        names = list(columns)
+        one_view = self.columns is None or len(self.columns) == 1
+        self._fit_range(X, keep_sparse=self.keep_sparse and one_view)
+        self.kept_ = np.arange(len(self.scale_))
+        names = ["view 0"] if self.columns is None else list(self.columns)
         given = given_weights(self.weights, names)
-        if len(names) == 1:
+        if one_view:
             self.weights_ = {names[0]: 1.0}
-            self.kept_ = np.arange(len(self.scale_))
             return self
+        columns = self.columns
+        assert columns is not None
         scaled = super().transform(X)
         views = [scaled[:, columns[name]] for name in names]
         spread = spreads(views)
-        weights = _learnt(views, y) if given is None else _of_those_that_vary(given, spread)
+        weights = _learn(views, y) if given is None else _normalize(given, spread)
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.kept_ = np.sort(np.concatenate([columns[name] for name in names if self.weights_[name] > 0]))
         total = float(spread[weights > 0].sum())
@@ -107,20 +124,47 @@ class ViewScaler(RangeScaler):
             self.offset_[columns[name]] *= factor
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Any:
+        """Scale rows, and leave out views without a weight.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, d)
+            Rows to scale.
+
+        Returns
+        -------
+        ndarray of shape (n, len(kept_))
+            Or a CSR array, for sparse rows with ``keep_sparse``.
+        """
         scaled = super().transform(X)
         # Laid out by rows, as without the other views: sums over columns round alike.
         return scaled if len(self.kept_) == scaled.shape[1] else np.take(scaled, self.kept_, axis=1)
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that ``transform`` returns.
 
-def _learnt(views: Sequence[NDArray[Any]], y: Any) -> NDArray[np.float64]:
+        Parameters
+        ----------
+        input_features : array of str or None, default=None
+            Names of the features; by default those of the fit.
+
+        Returns
+        -------
+        ndarray of str
+            The names.
+        """
+        return super().get_feature_names_out(input_features)[self.kept_]
+
+
+def _learn(views: Sequence[NDArray[Any]], y: Any) -> NDArray[np.float64]:
     if y is None:
         raise ValueError("The weights of several views are learnt from candidates: give y, or give weights.")
     return learn_view_weights(views, np.asarray(y))
 
 
-def _of_those_that_vary(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights with the sum 1; none for a view in which all rows are alike."""
+def _normalize(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide weights by their sum; a view in which all rows are equal has none."""
     weights = np.where(spread > 0, weights, 0)
     if not weights.any():
         raise ValueError("In every view that has a weight all rows are alike; give another one a weight.")
@@ -128,7 +172,7 @@ def _of_those_that_vary(weights: NDArray[np.float64], spread: NDArray[np.float64
 
 
 def given_weights(weights: Any, names: Sequence[str]) -> NDArray[np.float64] | None:
-    """Weights in the order of the views; None where they are to be learnt."""
+    """Return weights in the order of the views; None if they are to be learned."""
     if isinstance(weights, str) and weights == "auto":
         return None
     if isinstance(weights, Mapping):

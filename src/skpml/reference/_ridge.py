@@ -1,45 +1,65 @@
-"""Ridge regression straight to the candidates: the floor."""
+"""Ridge regression on the candidates: the floor that a method has to beat."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
-from skpml._validation import check_parameters
-from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.features import RangeScaler, as_dense, resolve_feature_map
+from skpml.base import BasePMLClassifier, MethodFacts, check_parameters
+from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
 from skpml.linalg import ridge_factor
 
 __all__ = ["CandidateRidge"]
 
 
 class CandidateRidge(BasePMLClassifier):
-    """Ridge regression from mapped features to the labels it is given, one output a label.
+    """Ridge regression from mapped features to the given labels, one output per label.
 
-    ``coef = (ΦᵀΦ + γI)⁻¹ ΦᵀY``. Believes every candidate; fitted to true labels, as in
+    ``coef = (ΦᵀΦ + γI)⁻¹ ΦᵀY``. Takes every candidate for true; fitted to true labels, as in
     ``Oracle(CandidateRidge())``, it is the ceiling.
 
     Parameters
     ----------
     gamma : float, default=1.0
         Weight of the squared coefficients, at least 0.
-    feature_map, n_anchors, threshold, on_empty, random_state
+    feature_map : {"rbf", "linear"} or transformer, default="rbf"
         As in :class:`skpml.PMLMA`.
+    n_anchors : int or None, default=None
+        As in :class:`skpml.PMLMA`.
+    threshold : float, "auto" or "non-candidates", default="auto"
+        Scores above it are predicted; for the names see :mod:`skpml.base`.
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
+        What to do about rows without candidates and labels that are no row's candidate.
+    random_state : int, RandomState or None, default=None
+        Draws the anchors.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_mapped_features, c)
+        Scores are ``mapped @ coef_``.
     threshold_ : float
+        Where scores are cut.
     classes_ : ndarray of shape (c,)
-    feature_map_ : fitted pipeline of scaler and feature map
+        Label names.
+    feature_map_ : Pipeline
+        Fitted scaler and feature map.
 
     Notes
     -----
     With n rows, a mapped features and c labels, a fit takes O(na² + a³ + nac) time and O(na + a²) memory; a is at most
-    3000 by default.
+    3000 by default. Sparse features stay sparse with ``feature_map="rbf"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from skpml.reference import CandidateRidge
+    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
+    >>> CandidateRidge().fit(X, truth).predict(X).shape
+    (300, 5)
     """
 
     _facts = MethodFacts(
@@ -47,6 +67,7 @@ class CandidateRidge(BasePMLClassifier):
         title="Ridge on the candidates",
         kind="reference",
         summary="kernel ridge regression, one output a label: the honest floor",
+        dense=False,
         nonlinear=True,
         random=True,
     )
@@ -56,6 +77,7 @@ class CandidateRidge(BasePMLClassifier):
             name="linear-ridge",
             title="Linear ridge on the candidates",
             summary="ridge regression on the features themselves, for methods without a kernel map",
+            dense=True,
             nonlinear=False,
             random=False,
             parameters={"feature_map": "linear", "gamma": 10.0},
@@ -79,17 +101,52 @@ class CandidateRidge(BasePMLClassifier):
         self.on_empty = on_empty
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows and their candidate labels.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            Features.
+        y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
+            The candidates of each row.
+        sample_weight : array of shape (n,) or None, default=None
+            Weights of the rows, at least 0. A row of weight 2 counts as two rows, and one of weight 0 as none; exactly so
+            if all rows are anchors, or with ``feature_map="linear"``. A transformer is fitted without weights.
+
+        Returns
+        -------
+        self : CandidateRidge
+            The fitted estimator.
+        """
+        return self._fit_weighted(X, y, sample_weight)
+
     def _check_parameters(self) -> None:
         check_parameters(self, weights=("gamma",), optional_counts=("n_anchors",))
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self.feature_map_: Any = make_pipeline(
-            RangeScaler(),
-            resolve_feature_map(self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state),
+        weights = self._weights
+        feature_map = resolve_feature_map(
+            self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
         )
-        mapped = as_dense(self.feature_map_.fit_transform(X), X.dtype)
-        solve = ridge_factor(mapped, ridge=float(self.gamma))
-        self.coef_: NDArray[Any] = solve(mapped.T @ Y)
+        # Similarities to anchors need differences of rows alone, which do not need the shift.
+        scaler = RangeScaler(keep_sparse=isinstance(feature_map, RBFAnchors))
+        self.feature_map_: Any = make_pipeline(scaler, feature_map)
+        is_weighted_map = weights is not None and isinstance(feature_map, RBFAnchors)
+        options = {"rbfanchors__sample_weight": weights} if is_weighted_map else {}
+        mapped = as_dense(self.feature_map_.fit_transform(X, **options), X.dtype)
+        if weights is None:
+            self.coef_: NDArray[Any] = ridge_factor(mapped, ridge=float(self.gamma))(mapped.T @ Y)
+            return mapped @ self.coef_
+        # A row that occurs k times is an anchor k times. Together, the copies have 1/k of the penalty of one anchor, as
+        # if its column were √k times as long.
+        length = np.ones(mapped.shape[1], X.dtype)
+        if is_weighted_map:
+            length[:-1] = np.sqrt(feature_map._anchor_weights)
+        root = np.sqrt(weights).astype(X.dtype)[:, None]
+        weighted = root * mapped * length
+        solve = ridge_factor(weighted, ridge=float(self.gamma))
+        self.coef_ = length[:, None] * solve(weighted.T @ (root * Y))
         return mapped @ self.coef_
 
     def _scores(self, X: Any) -> NDArray[Any]:
