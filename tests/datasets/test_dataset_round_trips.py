@@ -133,7 +133,7 @@ def test_functions_of_a_format_take_plain_names(tmp_path):
     for suffix in (".npz", ".mat", ".arff", ".csv", ".parquet"):
         name = suffix.removeprefix(".")
         path = str(tmp_path / f"x{suffix}")
-        getattr(skpml.datasets, f"write_{name}")(example(), path)
+        getattr(skpml.datasets, f"write_{name}", skpml.datasets.write_dataset)(example(), path)
         read = getattr(skpml.datasets, f"read_{name}", skpml.datasets.read_dataset)
         assert_same_content(read(path), example())
 

@@ -1,34 +1,18 @@
 """Data sets with candidate labels: loading by name, reading and writing files, statistics."""
 
-# ruff: noqa: F401 -- names for other packages that are not public
-
-from skpml.datasets._arff import read_arff, write_arff
-from skpml.datasets._digits import DIGITS, load_digits_attributes
-from skpml.datasets._example import write_example
-from skpml.datasets._files import (
-    READERS,
-    WRITERS,
-    read_as_table,
-    read_dataset,
-    to_dataset,
-    write_cleaned_copy,
-    write_csv,
-    write_dataset,
-    write_parquet,
-)
-from skpml.datasets._loading import (
-    DatasetEntry,
-    content_checksum,
-    data_home,
-    list_datasets,
-    load_dataset,
-    present_files,
-)
-from skpml.datasets._matlab import read_mat, write_mat
-from skpml.datasets._npz import holds_labels, read_npz, write_npz
-from skpml.datasets._openml import fetch_dataset
+# ruff: noqa: F401, I001 -- names for other packages that are not public
 from skpml.datasets._partial_dataset import DatasetStatistics, PartialDataset
 from skpml.datasets._registry import REGISTRY, DatasetFacts
+from skpml.datasets._npz import holds_labels, read_npz, write_npz
+from skpml.datasets._matlab import read_mat, write_mat
+from skpml.datasets._arff import read_arff, write_arff
+from skpml.datasets._files import READERS, WRITERS, read_dataset, to_dataset, write_dataset
+from skpml.datasets._files import read_as_table, write_cleaned_copy
+from skpml.datasets._digits import DIGITS, load_digits_attributes
+from skpml.datasets._example import write_example
+from skpml.datasets._loading import DatasetEntry, content_checksum, data_home, list_datasets, load_dataset
+from skpml.datasets._loading import present_files
+from skpml.datasets._openml import fetch_dataset
 
 __all__ = [
     "REGISTRY",
@@ -49,10 +33,8 @@ __all__ = [
     "read_npz",
     "write_arff",
     "write_cleaned_copy",
-    "write_csv",
     "write_dataset",
     "write_example",
     "write_mat",
     "write_npz",
-    "write_parquet",
 ]

@@ -1,5 +1,6 @@
 """Reading and writing data sets by the suffix of the file; files that are not tables, as tables."""
 
+# ruff: noqa: I001
 from __future__ import annotations
 
 import warnings
@@ -16,34 +17,11 @@ from skpml.datasets._arff import read_arff, write_arff
 from skpml.datasets._matlab import read_mat, write_mat
 from skpml.datasets._npz import read_npz, write_npz
 from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_dataset
-from skpml.tables import (
-    CANDIDATE_COLUMN,
-    CANDIDATE_PREFIX,
-    TABLE_SUFFIXES,
-    TRUTH_COLUMN,
-    TRUTH_PREFIX,
-    Argument,
-    Columns,
-    Dialect,
-    Progress,
-    Table,
-    TableError,
-    check_drop,
-    check_file,
-    check_known_suffix,
-    check_suffix,
-    describe_unlabelled,
-    find_repeated,
-    format_names,
-    number_names,
-    number_rows,
-    read_embeddings,
-    read_table,
-    refuse_arguments,
-    write_cleaned,
-)
-from skpml.tables import write_csv as write_csv_columns
-from skpml.tables import write_parquet as write_parquet_columns
+from skpml.tables import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TABLE_SUFFIXES, TRUTH_COLUMN, TRUTH_PREFIX
+from skpml.tables import Argument, Columns, Dialect, Progress, Table, TableError, read_table, write_cleaned
+from skpml.tables import check_drop, check_file, check_known_suffix, check_suffix, refuse_arguments
+from skpml.tables import describe_unlabelled, find_repeated, format_names, number_names, number_rows
+from skpml.tables import read_embeddings, write_csv, write_parquet
 
 TableStyle = Literal["flags", "tags"]
 
@@ -90,7 +68,7 @@ def to_dataset(table: Table, *, on_empty: EmptyPolicy = "raise") -> PartialDatas
     )
 
 
-def write_csv(
+def write_tabular(
     dataset: PartialDataset,
     path: str | Path,
     *,
@@ -98,53 +76,11 @@ def write_csv(
     separator: str = ";",
     overwrite: bool = False,
 ) -> None:
-    """Write a ``.csv`` file: features, then candidates, then the true labels if they are known.
-
-    Parameters
-    ----------
-    dataset : PartialDataset
-        What to write. Sparse features are written in full.
-    path : path-like
-        File to write.
-    style : {"flags", "tags"}, default="flags"
-        ``flags`` writes one 0/1 column per label, ``candidate:NAME`` and ``truth:NAME``; ``tags`` the columns
-        ``candidates`` and ``truth`` that list labels. Tags lose labels that no row has and the order of labels.
-    separator : str, default=";"
-        Separator of tags.
-    overwrite : bool, default=False
-        Whether to replace a file that exists.
-    """
+    """Write a CSV or Parquet file: features, then candidates, then the true labels if they are known."""
     columns = _table_columns(dataset, style, separator)
+    write = write_parquet if Path(path).suffix.lower() == ".parquet" else write_csv
     with replacing(Path(path), overwrite=overwrite) as (temporary,):
-        write_csv_columns(temporary, columns)
-
-
-def write_parquet(
-    dataset: PartialDataset,
-    path: str | Path,
-    *,
-    style: TableStyle = "flags",
-    separator: str = ";",
-    overwrite: bool = False,
-) -> None:
-    """Write a ``.parquet`` file with checksums in its pages, with the columns of `write_csv`.
-
-    Parameters
-    ----------
-    dataset : PartialDataset
-        What to write. Sparse features are written in full.
-    path : path-like
-        File to write.
-    style : {"flags", "tags"}, default="flags"
-        See `write_csv`.
-    separator : str, default=";"
-        Separator of tags.
-    overwrite : bool, default=False
-        Whether to replace a file that exists.
-    """
-    columns = _table_columns(dataset, style, separator)
-    with replacing(Path(path), overwrite=overwrite) as (temporary,):
-        write_parquet_columns(temporary, columns)
+        write(temporary, columns)
 
 
 READERS: dict[str, Callable[..., PartialDataset]] = {
@@ -157,8 +93,8 @@ WRITERS: dict[str, Callable[..., None]] = {
     ".npz": write_npz,
     ".mat": write_mat,
     ".arff": write_arff,
-    ".csv": write_csv,
-    ".parquet": write_parquet,
+    ".csv": write_tabular,
+    ".parquet": write_tabular,
 }
 
 
@@ -212,7 +148,9 @@ def write_dataset(
     overwrite : bool, default=False
         Whether to replace a file that exists.
     **options : dict
-        ``style="mulan"`` or ``"meka"`` for ARFF; ``style="flags"`` or ``"tags"`` and ``separator`` for CSV and Parquet.
+        For ARFF, ``style="mulan"`` or ``"meka"``. For CSV and Parquet, ``style="flags"`` (the default) writes one 0/1
+        column per label, ``candidate:NAME`` and ``truth:NAME``; ``style="tags"`` writes columns ``candidates`` and
+        ``truth`` that list labels, separated by ``separator``, and loses labels that no row has and the order of labels.
 
     Raises
     ------

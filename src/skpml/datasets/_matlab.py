@@ -18,17 +18,8 @@ LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
 
 FEATURE_VARIABLES = ("data", "x", "features", "feature", "fea", "instances", "dataset")
 TRUTH_VARIABLES = (
-    "target",
-    "targets",
-    "labels",
-    "label",
-    "y",
-    "y_true",
-    "true_labels",
-    "truth",
-    "gt",
-    "ground_truth",
-)
+    "target", "targets", "labels", "label", "y", "y_true", "true_labels", "truth", "gt", "ground_truth",
+)  # fmt: skip
 CANDIDATE_VARIABLES = (
     "candidate_labels", "candidate_label", "candidates", "partial_labels", "partial_label", "partial_target",
     "plabels", "p_target", "pl", "y_candidate", "noisy_labels", "noisy_target",

@@ -1,40 +1,16 @@
 """Tables with labels: the only way from CSV, TSV, TXT and Parquet files to arrays and back."""
 
-# ruff: noqa: F401 -- names for other packages that are not public
-
+# ruff: noqa: F401, I001 -- names for other packages that are not public
+from skpml.tables._errors import Argument, TableError, message_of, parsing, refuse_arguments, require_extra
 from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLUMN, TRUTH_PREFIX, Columns
-from skpml.tables._copying import check_drop, check_suffix, write_cleaned
-from skpml.tables._csv import Progress, Record, read_records, write_csv
+from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._errors import (
-    Argument,
-    TableError,
-    check_file,
-    check_known_suffix,
-    find_repeated,
-    format_names,
-    message_of,
-    parsing,
-    quote_text,
-    refuse_arguments,
-    require_extra,
-)
-from skpml.tables._features import (
-    EMBEDDING_SUFFIXES,
-    as_text_column,
-    fit_text_features,
-    read_arrays,
-    read_embeddings,
-)
+from skpml.tables._csv import Progress, Record, read_records, write_csv
 from skpml.tables._parquet import write_parquet
-from skpml.tables._table import (
-    TABLE_SUFFIXES,
-    LabelMatrix,
-    Table,
-    describe_unlabelled,
-    number_names,
-    number_rows,
-    read_table,
-)
+from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features
+from skpml.tables._features import read_arrays, read_embeddings
+from skpml.tables._table import TABLE_SUFFIXES, LabelMatrix, Table, read_table
+from skpml.tables._table import describe_unlabelled, number_names, number_rows
+from skpml.tables._copying import check_drop, check_suffix, write_cleaned
 
 __all__ = ["Columns", "Dialect", "Table", "TableError", "detect_dialect", "read_table", "write_cleaned"]

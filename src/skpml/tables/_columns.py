@@ -6,13 +6,14 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from skpml.tables._errors import Argument, TableError, find_repeated, format_names
+from skpml.tables._errors import Argument, TableError
 
 TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN = "tags", "candidates", "truth"
 CANDIDATE_PREFIX, TRUTH_PREFIX = "candidate:", "truth:"
 _FLAGS = {"0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "false": 0, "no": 0, "1": 1, "1.0": 1, "true": 1, "yes": 1}
+_MOST_ITEMS, _MOST_CHARACTERS = 5, 60
 _LISTS = ("labels", "true_labels", "features", "ignore", "label_names")
 
 
@@ -291,3 +292,37 @@ def split_tags(text: str, separator: str) -> list[str]:
 def parse_flag(text: str) -> int:
     """Return 0 or 1 for a cell of a 0/1 column; KeyError for anything else."""
     return _FLAGS[text.strip().lower()]
+
+
+def check_file(path: Path) -> None:
+    """Raise FileNotFoundError unless there is such a file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+
+
+def check_known_suffix(path: Path, known: Sequence[str]) -> None:
+    """Raise unless the name of a file has a known suffix."""
+    if path.suffix.lower() not in known:
+        problem = f"unknown suffix {path.suffix!r}; known are {', '.join(known)}"
+        raise TableError(problem, path=path, value=path.suffix, expected=tuple(known))
+
+
+def format_names(items: Sequence[Any]) -> str:
+    """Write the first few items and how many more there are."""
+    text = ", ".join(str(item) for item in items[:_MOST_ITEMS])
+    return text if len(items) <= _MOST_ITEMS else f"{text} and {len(items) - _MOST_ITEMS:,} more"
+
+
+def quote_text(text: Any) -> str:
+    """Quote a cell on one line, shortened: a cell may hold a whole document."""
+    if not isinstance(text, str):
+        return str(text)
+    return repr(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")
+
+
+def find_repeated(names: Sequence[str]) -> list[str]:
+    """Return each name that occurs more than once, in order of first appearance."""
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+    return [name for name, times in seen.items() if times > 1]

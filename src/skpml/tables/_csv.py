@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from array import array
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from math import isfinite
 from operator import itemgetter
@@ -47,27 +47,6 @@ class BadCell(Exception):
         self.advice = advice
 
 
-class _Recorder:
-    """An iterator over lines that remembers those it gave since they were last taken."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self._given: list[str] = []
-
-    def __iter__(self) -> _Recorder:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self._given.append(line)
-        return line
-
-    def take(self) -> str:
-        text = "".join(self._given)
-        self._given.clear()
-        return text
-
-
 def read_records(
     path: Path, dialect: Dialect, progress: Progress | None = None
 ) -> Generator[Record, None, None]:
@@ -78,11 +57,13 @@ def read_records(
     total, what = path.stat().st_size, f"reading {path.name}"
     with path.open("rb") as raw:
         raw.seek(len(dialect.mark))
-        lines = _Recorder(iter(TextIOWrapper(raw, encoding=dialect.encoding, newline="")))
-        reader = csv.reader(lines, **parser_options(dialect))
+        text = TextIOWrapper(raw, encoding=dialect.encoding, newline="")
+        taken: list[str] = []
+        reader = csv.reader(_remember(text, taken), **parser_options(dialect))
         width, line, number = 0, 1, 0
         while (cells := _next_cells(path, reader, dialect, line)) is not None:
-            record = Record(line, lines.take(), cells)
+            record = Record(line, "".join(taken), cells)
+            taken.clear()
             if cells:
                 width = width or len(cells)
                 if len(cells) != width:
@@ -94,6 +75,13 @@ def read_records(
                 progress(raw.tell(), total, what)
     if progress is not None:
         progress(total, total, what)
+
+
+def _remember(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
+    """Yield lines and note them: the parser takes as many as a record has."""
+    for line in lines:
+        taken.append(line)
+        yield line
 
 
 def _next_cells(path: Path, reader: Any, dialect: Dialect, line: int) -> list[str] | None:
@@ -113,16 +101,11 @@ def _explain(error: csv.Error, dialect: Dialect, reader: Any, line: int) -> tupl
     message = str(error)
     plain = "; if quotes are plain text in the file, pass ", Argument("quote", "")
     if "unexpected end" in message or "field larger" in message:
-        return (
-            f"the quote {dialect.quote} that opens in this record is never closed; was the file cut short?",
-            *plain,
-        )
+        return (f"the quote {dialect.quote} that opens here is never closed; was the file cut short?", *plain)
     if "expected after" in message:
         place = "" if reader.line_num == line else f" (in line {reader.line_num})"
-        return (
-            f"a cell continues after its closing quote{place}; write a quote inside a quoted cell twice",
-            *plain,
-        )
+        problem = f"a cell continues after its closing quote{place}; write a quote inside a quoted cell twice"
+        return (problem, *plain)
     return (f"not a readable CSV record ({message})",)
 
 

@@ -13,7 +13,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from skpml.tables._errors import Argument, TableError, check_file, quote_text
+from skpml.tables._columns import check_file, quote_text
+from skpml.tables._errors import Argument, TableError
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _QUOTES = {'"': "double quotes", "'": "single quotes"}
@@ -79,25 +80,20 @@ class Dialect:
 
     def __post_init__(self) -> None:
         for name, ok, expected in (
-            ("delimiter", _is_delimiter, "a single character, such as ';' or a tab"),
+            ("delimiter", lambda mark: len(mark) == 1 and mark not in "\"\r\n", "a single character, such as ';'"),
             ("quote", lambda quote: len(quote) <= 1 and quote not in ("\r", "\n"), "a single character or empty"),
             ("decimal", lambda decimal: decimal in (".", ","), "'.' or ','"),
             ("encoding", _is_encoding, "one that Python knows, such as 'utf-8'"),
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None and not ok(value):
-                raise TableError(
-                    Argument(name), f" must be {expected}, got {value!r}", value=value, expected=expected
-                )
+                problem = f" must be {expected}, got {value!r}"
+                raise TableError(Argument(name), problem, value=value, expected=expected)
         if self.delimiter is not None and self.delimiter == self.quote:
             raise TableError(Argument("quote"), " must not be the ", Argument("delimiter"), value=self.quote)
         if self.delimiter == self.decimal == "," and self.quote == "":
-            raise TableError(
-                Argument("delimiter"),
-                " and ",
-                Argument("decimal"),
-                ' cannot both be "," where cells are not quoted',
-            )
+            both = Argument("delimiter"), " and ", Argument("decimal")
+            raise TableError(*both, ' cannot both be "," where cells are not quoted')
 
     @property
     def is_default(self) -> bool:
@@ -114,10 +110,6 @@ class Dialect:
         quote = f"quoted by {_QUOTES.get(self.quote, repr(self.quote))}" if self.quote else "not quoted"
         decimal = "comma" if self.decimal == "," else "point"
         return f"{encoding}, columns separated by {delimiter}, cells {quote}, decimal {decimal}"
-
-
-def _is_delimiter(text: str) -> bool:
-    return len(text) == 1 and text not in '"\r\n'
 
 
 def _is_encoding(name: str) -> bool:
@@ -217,48 +209,28 @@ def _detect_encoding(path: Path, known: Dialect) -> Dialect:
     if marked is not None:
         return replace(known, encoding=marked, mark=mark)
     if b"\0" in start:
-        raise TableError(
-            "holds NUL bytes, so it is not plain text; if it is UTF-16 without a byte order mark, pass ",
-            Argument("encoding", "utf-16-le"),
-            " or ",
-            Argument("encoding", "utf-16-be"),
-            path=path,
-        )
-    if _is_utf8(path):
+        problem = "holds NUL bytes, so it is not plain text; if it is UTF-16 without a byte order mark, pass "
+        both = Argument("encoding", "utf-16-le"), " or ", Argument("encoding", "utf-16-be")
+        raise TableError(problem, *both, path=path)
+    if _decodes(path, "utf-8"):
         return replace(known, encoding="utf-8")
     name = next(name for name in _FALLBACKS if _decodes(path, name))
     return replace(known, encoding=name, encoding_guessed=True)
 
 
 def _decodes(path: Path, name: str) -> bool:
-    decoder = codecs.getincrementaldecoder(name)()
-    with path.open("rb") as file:
-        try:
-            while block := file.read(_BLOCK):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
-
-
-def _is_utf8(path: Path) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    beyond_ascii = False
-    with path.open("rb") as file:
-        try:
+    decoder, beyond_ascii, ended = codecs.getincrementaldecoder(name)(), False, False
+    try:
+        with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 beyond_ascii = not decoder.decode(block).isascii() or beyond_ascii
-        except UnicodeDecodeError:
-            return False
-    try:
+        ended = True
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         # One odd byte at the end of plain ASCII is an older encoding; after other UTF-8 it is half a character.
-        if beyond_ascii:
-            raise TableError(
-                "ends in the middle of a character: it was cut short, so copy it again", path=path
-            ) from None
+        if ended and beyond_ascii:
+            problem = "ends in the middle of a character: it was cut short, so copy it again"
+            raise TableError(problem, path=path) from None
         return False
     return True
 
@@ -327,11 +299,8 @@ def _detect_delimiter(
         if width <= 1
         else f"no other line has as many values as the first, {header}, by comma, semicolon, tab or vertical bar"
     )
-    raise TableError(
-        f"cannot detect what separates the columns: {problem}; if it is another character, pass ",
-        Argument("delimiter", ...),
-        path=path,
-    )
+    parts = f"cannot detect what separates the columns: {problem}; if it is another character, pass "
+    raise TableError(parts, Argument("delimiter", ...), path=path)
 
 
 def _judge_delimiter(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
-
-_MOST_ITEMS, _MOST_CHARACTERS = 5, 60
 
 
 class Argument(NamedTuple):
@@ -153,37 +151,3 @@ def require_extra(module: str, purpose: str) -> ModuleType:
     except ImportError as error:
         package = {"arff": "liac-arff"}.get(module.partition(".")[0], module.partition(".")[0])
         raise ImportError(f"{purpose} needs {package}: pip install scikit-pml[files]") from error
-
-
-def check_file(path: Path) -> None:
-    """Raise FileNotFoundError unless there is such a file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-
-
-def check_known_suffix(path: Path, known: Sequence[str]) -> None:
-    """Raise unless the name of a file has a known suffix."""
-    if path.suffix.lower() not in known:
-        problem = f"unknown suffix {path.suffix!r}; known are {', '.join(known)}"
-        raise TableError(problem, path=path, value=path.suffix, expected=tuple(known))
-
-
-def format_names(items: Sequence[Any]) -> str:
-    """Write the first few items and how many more there are."""
-    text = ", ".join(str(item) for item in items[:_MOST_ITEMS])
-    return text if len(items) <= _MOST_ITEMS else f"{text} and {len(items) - _MOST_ITEMS:,} more"
-
-
-def quote_text(text: Any) -> str:
-    """Quote a cell on one line, shortened: a cell may hold a whole document."""
-    if not isinstance(text, str):
-        return str(text)
-    return repr(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")
-
-
-def find_repeated(names: Sequence[str]) -> list[str]:
-    """Return each name that occurs more than once, in order of first appearance."""
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    return [name for name, times in seen.items() if times > 1]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from skpml._validation import check_finite
-from skpml.tables._errors import Argument, TableError, check_file, format_names, parsing
+from skpml.tables._columns import check_file, format_names
+from skpml.tables._errors import Argument, TableError, parsing
 
 EMBEDDING_SUFFIXES = (".npy", ".npz")
 _USUAL_KEYS = ("embeddings", "X")

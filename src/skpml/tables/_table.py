@@ -11,18 +11,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.tables._columns import Columns, Resolved, resolve_columns, resolve_rows, split_tags
-from skpml.tables._csv import BadCell, CsvBatch, CsvRows, Progress
-from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._errors import (
-    Argument,
-    TableError,
+from skpml.tables._columns import (
+    Columns,
+    Resolved,
     check_file,
     check_known_suffix,
     format_names,
     quote_text,
-    refuse_arguments,
+    resolve_columns,
+    resolve_rows,
+    split_tags,
 )
+from skpml.tables._csv import BadCell, CsvBatch, CsvRows, Progress
+from skpml.tables._dialect import Dialect, detect_dialect
+from skpml.tables._errors import Argument, TableError, refuse_arguments
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features, read_embeddings
 from skpml.tables._parquet import ParquetBatch, ParquetRows
 
