@@ -19,7 +19,6 @@ from skpml.metrics import (
     one_error,
     precision_at_k,
     ranking_loss,
-    row_average_precision,
 )
 
 CONVENTIONAL = [ranking_loss, one_error, coverage, average_precision]
@@ -264,8 +263,8 @@ def test_average_precision_of_rows_is_the_same_on_every_namespace(namespace):
     xp = pytest.importorskip(namespace)
     truth, scores = random_case()
     scores = scores.round(1)
-    per_row = row_average_precision(truth, scores)
+    per_row = ranking.row_average_precision(truth, scores)
     assert len(per_row) == (truth.any(axis=1) & ~truth.all(axis=1)).sum()
     assert per_row.mean() == average_precision(truth, scores)
-    elsewhere = row_average_precision(xp.asarray(truth.astype(float)), xp.asarray(scores))
+    elsewhere = ranking.row_average_precision(xp.asarray(truth.astype(float)), xp.asarray(scores))
     np.testing.assert_allclose(np.asarray(elsewhere), per_row, rtol=1e-15)

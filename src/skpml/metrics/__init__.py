@@ -17,7 +17,6 @@ from skpml.metrics._ranking import (
     precision_at_k,
     ranking_loss,
 )
-from skpml.metrics._ranking import row_average_precision as row_average_precision
 from skpml.metrics._report import METRICS, Metric, evaluate
 
 __all__ = [
