@@ -1,38 +1,29 @@
-"""Payloads of the review page: one with a few cells to count by hand, one that looks like a real file, of any size."""
+"""Payloads of the review page, and the page in a browser: what it logs and requests, read and used by keyboard."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from skpml.review._page import _fill_template
+
 NAMES = ["sea", "lake", "tree", "mountain", "snow", "city", "night", "people", "dog", "flower"]
-PARTNERS = {
-    "sea": "lake",
-    "lake": "sea",
-    "tree": "flower",
-    "mountain": "snow",
-    "snow": "mountain",
-    "city": "night",
-}
-SCENES = [
-    "A quiet bay at low tide, two boats on the sand and a row of pines behind the wall",
-    "Early frost on the ridge above the village, seen from the southern path",
-    "Street market after dark; lamps, wet stones, a crowd in front of the fish stall",
-    "The dog waits by the garden gate while the tulips are being watered",
-    "Still water between the hills, no wind, the far shore doubled in the surface",
-]
+ATTACK = "<img src=x onerror='window.attacked=1'><script>window.attacked=1</script>"
 
 
-def make_label(name: str, candidates: int, wrong: float) -> dict[str, Any]:
-    half = 0.15 * wrong + 2
+def make_label(
+    name: str, candidates: int, wrong: float, low: float, high: float, partner: Any = None
+) -> dict[str, Any]:
     return {
-        "name": name,
-        "candidates": candidates,
-        "wrong": wrong,
-        "low": max(0, round(wrong - half)),
-        "high": round(wrong + half),
-        "partner": PARTNERS.get(name),
-    }
+        "name": name, "candidates": candidates, "wrong": wrong, "low": low, "high": high, "partner": partner,
+    }  # fmt: skip
+
+
+def make_item(row: int, name: str, tags: list[int], text: str | None = None) -> dict[str, Any]:
+    return {"id": name, "row": row, "text": text, "image": None, "tags": tags}
 
 
 def small_payload() -> dict[str, Any]:
@@ -42,11 +33,15 @@ def small_payload() -> dict[str, Any]:
         "key": "photos-1",
         "settings": [["method", "candidate likelihood"], ["folds", "5"]],
         "overview": {"rows": 200, "labels": 3, "candidates": 410, "wrong": 61.4, "low": 52, "high": 70},
-        "labels": [make_label("sea", 120, 30.2), make_label("lake", 90, 7.26), make_label("tree", 200, 24.0)],
+        "labels": [
+            make_label("sea", 120, 30.2, 24, 37, "lake"),
+            make_label("lake", 90, 7.26, 4, 10, "sea"),
+            make_label("tree", 200, 24.0, 18, 30),
+        ],
         "items": [
-            {"id": "b10.jpg", "row": 17, "text": "Boats in the bay", "image": None, "tags": [0, 1]},
-            {"id": "b9.jpg", "row": 3, "text": None, "image": None, "tags": [0, 2]},
-            {"id": "a1.jpg", "row": 5, "text": "A forest, and a bay", "image": None, "tags": [0, 1, 2]},
+            make_item(17, "b10.jpg", [0, 1], "Boats in the bay"),
+            make_item(3, "b9.jpg", [0, 2]),
+            make_item(5, "a1.jpg", [0, 1, 2], "A forest, and a bay"),
         ],
         "cells": {
             "item": [0, 1, 0, 2, 2],
@@ -58,45 +53,150 @@ def small_payload() -> dict[str, Any]:
     }
 
 
-def large_payload(n_cells: int, *, seed: int = 0) -> dict[str, Any]:
-    """Cells in the shape of a real audit: two for each item, the less certain ones first."""
-    rng = random.Random(seed)
-    items: list[dict[str, Any]] = []
-    rows: list[tuple[int, int, float, str, str]] = []
+def large_payload(n_cells: int) -> dict[str, Any]:
+    """Two cells per item, with texts of usual length."""
+    rng = random.Random(0)
+    items, rows = [], []
     for number in range((n_cells + 1) // 2):
         tags = sorted(rng.sample(range(len(NAMES)), 3))
-        text = (
-            f"{rng.choice(SCENES)}, {rng.choice(['May', 'June', 'August', 'October'])} {1990 + number % 30}"
-        )
-        items.append(
-            {"id": f"img_{number:05d}.jpg", "row": 3 * number, "text": text, "image": None, "tags": tags}
-        )
+        text = f"Street market after dark; lamps, wet stones, a crowd at the fish stall, {1990 + number % 30}"
+        items.append(make_item(3 * number, f"img_{number:05d}.jpg", tags, text))
         for label in rng.sample(tags, 2):
             confidence = round(rng.betavariate(0.8, 1.1), 4)
             action = "drop" if confidence < 0.2 else "keep" if confidence > 0.8 else "ask"
-            carry = rng.randint(0, 10)
-            other = PARTNERS.get(NAMES[label], "people")
-            reason = (
-                f"{carry} of its 10 nearest neighbours carry “{NAMES[label]}”; the model gives it {confidence:.2f} and "
-                f"“{other}” {min(0.99, 1.1 - confidence):.2f}, which explains the row better."
+            rows.append(
+                (number, label, confidence, action, f"{label} of 10 similar rows have it (12% of all)")
             )
-            rows.append((number, label, confidence, action, reason))
-    rows = sorted(rows[:n_cells], key=lambda row: abs(row[2] - 0.5) + 0.4 * rng.random())
+    rows = sorted(rows[:n_cells], key=lambda row: abs(row[2] - 0.5))
     columns = [list(column) for column in zip(*rows, strict=True)]
-    labels = [make_label(name, rng.randint(250, 1400), round(rng.uniform(8, 240), 1)) for name in NAMES]
     return {
         "title": "holiday_photos.csv",
-        "key": f"holiday-{n_cells}-{seed}",
-        "settings": [["method", "candidate likelihood"], ["folds", "5"], ["seed", "0"], ["rows", "20,000"]],
-        "overview": {
-            "rows": 20000,
-            "labels": len(NAMES),
-            "candidates": sum(label["candidates"] for label in labels),
-            "wrong": sum(label["wrong"] for label in labels),
-            "low": sum(label["low"] for label in labels),
-            "high": sum(label["high"] for label in labels),
-        },
-        "labels": labels,
+        "key": f"holiday-{n_cells}",
+        "settings": [["folds", "5"]],
+        "overview": {"rows": 20000, "labels": 10, "candidates": 9000, "wrong": 900, "low": 800, "high": 1000},
+        "labels": [make_label(name, 900, 90.0, 80, 100) for name in NAMES],
         "items": items,
         "cells": dict(zip(["item", "label", "confidence", "action", "reason"], columns, strict=True)),
     }
+
+
+class Watched:
+    """Opens pages, and collects what they log, the dialogs they show and the addresses they request."""
+
+    def __init__(self, browser: Any, folder: Path) -> None:
+        self.browser = browser
+        self.file = folder / "review.html"
+        self.contexts: list[Any] = []
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        self.allowed: set[str] = set()
+
+    def __call__(
+        self,
+        payload: dict[str, Any],
+        *,
+        width: int = 1400,
+        height: int = 900,
+        before: str = "",
+        files: tuple[str, ...] = (),
+    ) -> Any:
+        """Open the page of a payload; it may request `files` next to it."""
+        self.file.write_text(_fill_template(payload), encoding="utf-8")
+        self.allowed.update(f"{self.file.parent.as_uri()}/{name}" for name in (self.file.name, *files))
+        viewport = {"width": width, "height": height}
+        context = self.browser.new_context(viewport=viewport, reduced_motion="reduce")
+        self.contexts.append(context)
+        page = context.new_page()
+        # Ample: the machine may be busy with other tests.
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: self.troubles.append(message.text))
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (self.troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: self.requests.append(request.url))
+        if before:
+            page.add_init_script(before)
+        page.goto(self.file.as_uri())
+        settle(page)
+        return page
+
+
+@contextmanager
+def watched(browser: Any, folder: Path) -> Iterator[Watched]:
+    """At the end no error was logged, no dialog shown, and nothing requested but what is allowed."""
+    watch = Watched(browser, folder)
+    try:
+        yield watch
+    finally:
+        for context in watch.contexts:
+            context.close()
+    assert watch.troubles == []
+    assert {url for url in watch.requests if not url.startswith("blob:")} == watch.allowed
+
+
+def settle(page: Any) -> None:
+    """Wait until the page has read the storage and drawn itself."""
+    page.locator("body:not([aria-busy])").wait_for()
+
+
+def reload(page: Any) -> None:
+    page.reload()
+    settle(page)
+
+
+def listed(page: Any) -> list[tuple[str, str]]:
+    """Tag and id of all rows, from top to bottom."""
+    rows = page.locator("#rows [role=row]").evaluate_all(
+        """rows => rows.map(row => [row.getAttribute("aria-rowindex"),
+             row.querySelector(".tag-name").textContent, row.querySelector(".id").textContent])"""
+    )
+    assert [place for place, _, _ in rows] == [str(place) for place in range(2, len(rows) + 2)]
+    return [(tag, item) for _, tag, item in rows]
+
+
+def current(page: Any) -> tuple[str, str]:
+    """Tag and id of the current cell; list and details agree on it."""
+    row = page.locator(f"[id='{page.locator('#grid').get_attribute('aria-activedescendant')}']")
+    assert row.get_attribute("aria-selected") == "true"
+    assert page.locator("#rows [aria-selected=true]").count() == 1
+    shown = (page.locator("#detail-label").inner_text(), page.locator("#detail-id").inner_text())
+    assert (row.locator(".tag-name").inner_text(), row.locator(".id").inner_text()) == shown
+    return shown
+
+
+def progress(page: Any) -> tuple[int, int]:
+    """Numbers of kept and dropped cells."""
+    words = page.locator(".progress p").inner_text().split()
+    kept, dropped = int(words[-4].replace(",", "")), int(words[-2].replace(",", ""))
+    assert int(words[0].replace(",", "")) == kept + dropped
+    return kept, dropped
+
+
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def choose_command(page: Any, name: str) -> None:
+    page.locator(".menu summary").click()
+    page.get_by_role("button", name=name).click()
+
+
+def read_notice(page: Any) -> str:
+    """The message of the page, which is closed."""
+    text = page.locator("#notices p").inner_text()
+    page.locator("#notices button").click()
+    return text
+
+
+def import_text(page: Any, text: str, name: str = "other.csv") -> str:
+    """Import a file of decisions and return the message of the page."""
+    page.set_input_files("#import-file", {"name": name, "mimeType": "text/csv", "buffer": text.encode()})
+    return read_notice(page)
+
+
+def export(page: Any) -> str:
+    """What *Export* writes for ``photos.csv``."""
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export").click()
+    assert waiting.value.suggested_filename == "photos_decisions.csv"
+    return Path(waiting.value.path()).read_bytes().decode("utf-8")
