@@ -49,7 +49,7 @@ _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
 # A search uses at most this many anchors and rows: settings carry over, because features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
 # Settings are compared at a looser tolerance than that of the final fit: rankings settle long before probabilities do.
-_SEARCH_TOL, _SEARCH_ITER = 5e-4, 60
+_SEARCH_TOL, _SEARCH_ITER = 3e-4, 60
 # Up to this many rows the products are so small that threads would wait for each other.
 _FEW_ROWS = 1000
 # Rows that are mapped to their similarities at a time, for memory.

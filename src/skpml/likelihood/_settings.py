@@ -20,7 +20,7 @@ Family = Literal["ridge", "least-squares", "logistic"]
 # Ridge weights among which the scores for the noise rate are chosen.
 _RIDGE_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Of the quick fit that the label covariance is taken from.
-_PILOT_WEIGHT, _PILOT_ROUNDS, _PILOT_TOL = 0.1, 60, 1e-3
+_PILOT_WEIGHT, _PILOT_ROUNDS, _PILOT_TOL = 0.1, 60, 1e-4
 # Probability that any two of all labels look nested although they are independent.
 _NESTED_BY_CHANCE = 0.01
 # With this many rows and no exception, exceptions are rarer than one in twenty (at 95 %).

@@ -103,7 +103,7 @@ def solve_logistic(
     converged, active = [False] * n_settings, list(range(n_settings))
     whole = objective
     value, gradient, steepest = objective.evaluate(x)
-    steps = _Steps(memory, n_settings, like=x)
+    steps = _Steps(memory, objective.stretch)
     for iteration in range(max_iter):
         kept = []
         for place, setting in enumerate(active):
@@ -154,6 +154,12 @@ class _Objective:
         curvature = _CURVATURE if one_true is None else _CURVATURE_GIVEN_ONE
         self.unit = 1 / xp.sqrt(curvature * spectrum.values[:, None, None] + self.shrink)
         self.unit_b = (curvature * Y.shape[0]) ** -0.5
+        # How much longer steps would be with the curvature of the start instead of its bound, label by label.
+        eta = sigmoid(self.start)
+        near = (eta * (1 - eta)) @ self.basis**2
+        bound = curvature * spectrum.values[:, None, None] + self.shrink
+        stretch = bound / (near * spectrum.values[:, None, None] + self.shrink)
+        self.stretch = xp.concat([stretch, (curvature / near)[None, ...]])
 
     def take(self, settings: Array) -> _Objective:
         """Return the objective of some settings."""
@@ -187,17 +193,18 @@ class _Objective:
 class _Steps:
     """Directions of L-BFGS for each of s settings, from the last accepted steps."""
 
-    def __init__(self, memory: int, n_settings: int, like: Array) -> None:
-        xp = array_namespace(like)
-        self.memory = memory
+    def __init__(self, memory: int, stretch: Array) -> None:
+        xp, where, n_settings = array_namespace(stretch), device(stretch), stretch.shape[1]
+        self.memory, self.stretch = memory, stretch
         self.pairs: list[tuple[Array, Array, Array]] = []
-        self.scale = xp.ones(n_settings, dtype=like.dtype, device=device(like))
+        self.scale = xp.ones(n_settings, dtype=stretch.dtype, device=where)
         # Settings without earlier steps, which take a plain one.
-        self.plain = xp.ones(n_settings, dtype=xp.bool, device=device(like))
+        self.plain = xp.ones(n_settings, dtype=xp.bool, device=where)
 
     def take(self, settings: Array) -> _Steps:
         """Return the directions of some settings."""
         xp, new = array_namespace(settings), copy(self)
+        new.stretch = xp.take(self.stretch, settings, axis=1)
         new.scale, new.plain = xp.take(self.scale, settings), xp.take(self.plain, settings)
         new.pairs = [
             (xp.take(s, settings, axis=1), xp.take(y, settings, axis=1), xp.take(weight, settings))
@@ -211,7 +218,8 @@ class _Steps:
         for s, y, weight in reversed(self.pairs):
             alphas.append(weight * _dot(s, q))
             q = q - alphas[-1][:, None] * y
-        q = self.scale[:, None] * q
+        xp = array_namespace(q)
+        q = self.scale[:, None] * xp.where(self.plain[:, None], 1.0, self.stretch) * q
         for (s, y, weight), alpha in zip(self.pairs, reversed(alphas), strict=True):
             q = q + (alpha - weight * _dot(y, q))[:, None] * s
         return q
@@ -221,7 +229,7 @@ class _Steps:
         xp = array_namespace(step)
         if not self.memory:
             return
-        product, square = _dot(step, change), _dot(change, change)
+        product, square = _dot(step, change), _dot(change, self.stretch * change)
         # Only steps along which the objective curves down keep the directions uphill.
         usable = accepted & (product > 1e-10 * square)
         weight = xp.where(usable, 1 / xp.where(usable, product, 1.0), 0.0)
@@ -248,9 +256,10 @@ def solve_least_squares(
     symmetric one. Small γ makes eigenvalues below −1, and R ← F(R) then swings between two states. So a setting whose
     step turns back takes shorter steps, R ← R + θ (F(R) − R), which contract those directions.
 
-    Parameters are those of :func:`solve_logistic`. A setting has converged when no entry of F(R) − R exceeds ``tol``.
+    Parameters are those of :func:`solve_logistic`. A setting has converged when no entry of F(R) − R exceeds ten times
+    ``tol``: a target is the probability of one cell, where a gradient is a mean over rows.
     """
-    xp = array_namespace(Y)
+    xp, tol = array_namespace(Y), 10 * tol
     labels = Y[:, None, :]
     mean = xp.mean(Y, axis=0)
     start = (mean - rho) / xp.where(mean > 0, mean * (1 - rho), 1.0)
