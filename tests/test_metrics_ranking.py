@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skpml.metrics import _ranking as ranking
+from skpml import _ordering
+from skpml._ordering import row_average_precision
 from skpml.metrics import (
     average_precision,
     coverage,
@@ -249,7 +250,7 @@ def test_unknown_convention(metric):
 def test_blocks_of_rows_join_seamlessly(monkeypatch):
     truth, scores = random_case(n_rows=23)
     whole = [ranking_loss(truth, scores), average_precision(truth, scores)]
-    monkeypatch.setattr(ranking, "_CELLS_AT_ONCE", 30)
+    monkeypatch.setattr(_ordering, "_CELLS_AT_ONCE", 30)
     assert [ranking_loss(truth, scores), average_precision(truth, scores)] == whole
 
 
@@ -263,8 +264,8 @@ def test_average_precision_of_rows_is_the_same_on_every_namespace(namespace):
     xp = pytest.importorskip(namespace)
     truth, scores = random_case()
     scores = scores.round(1)
-    per_row = ranking.row_average_precision(truth, scores)
+    per_row = row_average_precision(truth, scores)
     assert len(per_row) == (truth.any(axis=1) & ~truth.all(axis=1)).sum()
     assert per_row.mean() == average_precision(truth, scores)
-    elsewhere = ranking.row_average_precision(xp.asarray(truth.astype(float)), xp.asarray(scores))
+    elsewhere = row_average_precision(xp.asarray(truth.astype(float)), xp.asarray(scores))
     np.testing.assert_allclose(np.asarray(elsewhere), per_row, rtol=1e-15)

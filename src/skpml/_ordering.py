@@ -1,4 +1,6 @@
-"""Orders by content instead of position, for methods that draw at random or must break ties.
+"""Orders of rows, features and labels by content instead of position, and ranks of labels by score.
+
+The former are for methods that draw at random or must break ties.
 
 A random start drawn by position makes the result depend on the order of rows, features or labels. Drawn in the order of
 content, it moves with them: the same data in another order give the same model. Each order below sorts by numbers that
@@ -8,19 +10,32 @@ agree in all of them, usually exact duplicates, keep their given order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
-__all__ = ["feature_order", "label_order", "row_order"]
+__all__ = [
+    "feature_order",
+    "label_order",
+    "rank_labels",
+    "row_average_precision",
+    "row_order",
+    "without_degenerate_rows",
+]
+
+Array = Any
 
 Order = NDArray[np.intp]
 
 _TINY = float(np.finfo(np.float64).tiny)
 _DIGITS = 10
 _SHIFT = 0.2345678 * 10.0**-_DIGITS
+# Work arrays stay at a few tens of MB however many rows there are.
+_CELLS_AT_ONCE = 1 << 20
 
 
 def row_order(X: Any, labels: NDArray[Any] | None = None) -> Order:
@@ -88,3 +103,47 @@ def _sorted(keys: NDArray[np.float64]) -> Order:
     # The order of summation changes the last digits, so they are rounded off. The shift keeps simple fractions, which
     # simple tables have as keys, away from the points where rounding changes.
     return np.lexsort(np.round(keys + _SHIFT, _DIGITS).T[::-1])
+
+
+def without_degenerate_rows(truth: Array, scores: Array) -> tuple[Array, Array]:
+    """Drop the rows in which no label or every label is true."""
+    xp = array_namespace(scores)
+    is_true = xp.astype(truth, xp.bool)
+    rows = xp.nonzero(xp.any(is_true, axis=1) & ~xp.all(is_true, axis=1))[0]
+    return xp.take(truth, rows, axis=0), xp.take(scores, rows, axis=0)
+
+
+def rank_labels(truth: Array, scores: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield truth, rank and number of true labels ranked at or above, for blocks of rows, labels in ascending order.
+
+    Tied labels all take the worst rank of their group.
+    """
+    xp = array_namespace(scores)
+    n_rows, n_labels = truth.shape
+    step = max(1, _CELLS_AT_ONCE // n_labels)
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        block = scores[rows, :]
+        order = xp.argsort(block, axis=1)
+        ascending = xp.take_along_axis(block, order, axis=1)
+        true = xp.take_along_axis(xp.astype(truth[rows, :], xp.int64), order, axis=1)
+        # Numbers of groups of tied labels grow from row to row, so one search finds where each group starts.
+        new_group = xp.astype(ascending[:, 1:] != ascending[:, :-1], xp.int64)
+        group = xp.cumulative_sum(xp.concat([xp.ones_like(true[:, :1]), new_group], axis=1), axis=1)
+        offset = n_labels * xp.arange(block.shape[0], dtype=xp.int64, device=device(block))[:, None]
+        keys = xp.reshape(group + 2 * offset, (-1,))
+        group_start = xp.reshape(xp.searchsorted(keys, keys), group.shape) - offset
+        n_true_up_to = xp.cumulative_sum(true, axis=1)
+        n_true_below = xp.take_along_axis(n_true_up_to - true, group_start, axis=1)
+        yield true, n_labels - group_start, n_true_up_to[:, -1:] - n_true_below
+
+
+def row_average_precision(truth: Array, scores: Array) -> Array:
+    """Compute the average precision of every row that has some but not all labels, on any array API namespace."""
+    xp = array_namespace(scores)
+    truth, scores = without_degenerate_rows(truth, scores)
+    parts = [xp.zeros((0,), dtype=xp.float64, device=device(scores))]
+    for true, rank, above in rank_labels(truth, scores):
+        hits = xp.astype(above, xp.float64) / xp.astype(rank, xp.float64) * xp.astype(true, xp.float64)
+        parts.append(xp.sum(hits, axis=1) / xp.astype(xp.sum(true, axis=1), xp.float64))
+    return xp.concat(parts)

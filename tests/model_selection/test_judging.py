@@ -4,23 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from skpml.metrics import average_precision
 from skpml.model_selection import candidate_precision
-from skpml.model_selection._judging import InnerFolds, Judge, mean_of_folds, row_precision, shortfall
-
-
-def test_precision_of_rows_is_that_of_the_metric():
-    rng = np.random.default_rng(0)
-    scores, Y = rng.integers(0, 6, (40, 5)) / 5, (rng.random((40, 5)) < 0.5).astype(float)
-    Y[0], Y[1] = 0, 1  # nothing to rank
-    rows = row_precision(scores, Y)
-    informative = (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < 5)
-    assert rows.shape == (informative.sum(),)
-    assert rows.mean() == pytest.approx(average_precision(Y.astype(int), scores, convention="pml"), abs=1e-15)
-    for row, value in zip(np.flatnonzero(informative), rows, strict=True):
-        single = average_precision(Y[row : row + 1].astype(int), scores[row : row + 1])
-        assert value == pytest.approx(single, abs=1e-15)
-    assert row_precision(scores[:1], Y[:1]).shape == (0,)
+from skpml.model_selection._judging import InnerFolds, Judge, mean_of_folds, shortfall
 
 
 def test_shortfall_is_the_paired_difference_in_standard_errors():

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from skpml._ordering import row_average_precision
 from skpml.deep._network import Factory, State, build, to_state
 from skpml.deep._training import Course, Labels, Schedule, logits_of, own_randomness, train
 from skpml.likelihood import estimate_noise, prior_logits, scale_odds, sigmoid
 from skpml.linalg import to_numpy
-from skpml.model_selection import row_precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Trainer:
 
     def precision(self, member: Member) -> float:
         """Mean average precision of the rows held out, their candidates taken for the truth; 0 where none can be told."""
-        rows = row_precision(member.logits[member.held], self.Y[member.held])
+        rows = row_average_precision(self.Y[member.held], member.logits[member.held])
         return float(rows.mean()) if len(rows) else 0.0
 
 

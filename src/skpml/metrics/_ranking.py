@@ -22,15 +22,14 @@ If the "pml" convention leaves no row, the value is NaN and an ``UndefinedMetric
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
-from array_api_compat import array_namespace, device
 from sklearn.metrics import roc_auc_score
 
 from skpml._docstrings import fill_docstring
+from skpml._ordering import rank_labels, row_average_precision, without_degenerate_rows
 from skpml._validation import BoolMatrix
 from skpml.metrics._checks import NumberMatrix, check_truth_and_scores, undefined
 
@@ -38,8 +37,6 @@ Array = Any
 Convention = Literal["pml", "sklearn"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
-# Work arrays stay at a few tens of MB however many rows there are.
-_CELLS_AT_ONCE = 1 << 20
 _ALL_DEGENERATE = "every row has no label or all labels"
 
 
@@ -73,9 +70,9 @@ def ranking_loss(truth: Any, scores: Any, *, convention: Convention = "pml") -> 
     """
     labels, numbers = _check(truth, scores, convention)
     n_rows, n_labels = labels.shape
-    labels, numbers = _without_degenerate(labels, numbers)
+    labels, numbers = without_degenerate_rows(labels, numbers)
     n_true = labels.sum(axis=1)
-    wrong_pairs = [((rank - above) * true).sum(axis=1) for true, rank, above in _rank(labels, numbers)]
+    wrong_pairs = [((rank - above) * true).sum(axis=1) for true, rank, above in rank_labels(labels, numbers)]
     per_row = np.concatenate([np.zeros(0), *wrong_pairs]) / (n_true * (n_labels - n_true))
     return _average(per_row, n_rows, "ranking loss", convention, if_degenerate=0.0)
 
@@ -109,17 +106,6 @@ def average_precision(truth: Any, scores: Any, *, convention: Convention = "pml"
     return _average(per_row, len(labels), "average precision", convention, if_degenerate=1.0)
 
 
-def row_average_precision(truth: Array, scores: Array) -> Array:
-    """Compute the average precision of every row that is not degenerate, on any array API namespace."""
-    xp = array_namespace(scores)
-    truth, scores = _without_degenerate(truth, scores)
-    parts = [xp.zeros((0,), dtype=xp.float64, device=device(scores))]
-    for true, rank, above in _rank(truth, scores):
-        hits = xp.astype(above, xp.float64) / xp.astype(rank, xp.float64) * xp.astype(true, xp.float64)
-        parts.append(xp.sum(hits, axis=1) / xp.astype(xp.sum(true, axis=1), xp.float64))
-    return xp.concat(parts)
-
-
 @fill_docstring
 def one_error(truth: Any, scores: Any, *, convention: Convention = "pml") -> float:
     r"""Compute the share of rows whose top label is not true.
@@ -143,7 +129,7 @@ def one_error(truth: Any, scores: Any, *, convention: Convention = "pml") -> flo
     """
     labels, numbers = _check(truth, scores, convention)
     if convention == "pml":
-        labels, numbers = _without_degenerate(labels, numbers)
+        labels, numbers = without_degenerate_rows(labels, numbers)
     missed = ~(labels & (numbers == numbers.max(axis=1, keepdims=True))).any(axis=1)
     return float(missed.mean()) if missed.size else undefined("one-error", _ALL_DEGENERATE)
 
@@ -239,36 +225,6 @@ def macro_auc(truth: Any, scores: Any) -> float:
 def _check(truth: Any, scores: Any, convention: str) -> tuple[BoolMatrix, NumberMatrix]:
     check_convention(convention)
     return check_truth_and_scores(truth, scores)
-
-
-def _without_degenerate(truth: Array, scores: Array) -> tuple[Array, Array]:
-    """Drop the rows in which no label or every label is true."""
-    xp = array_namespace(scores)
-    is_true = xp.astype(truth, xp.bool)
-    rows = xp.nonzero(xp.any(is_true, axis=1) & ~xp.all(is_true, axis=1))[0]
-    return xp.take(truth, rows, axis=0), xp.take(scores, rows, axis=0)
-
-
-def _rank(truth: Array, scores: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield (y, r, a) of the module's formulas for blocks of rows, the labels of each row in ascending order."""
-    xp = array_namespace(scores)
-    n_rows, n_labels = truth.shape
-    step = max(1, _CELLS_AT_ONCE // n_labels)
-    for start in range(0, n_rows, step):
-        rows = slice(start, min(start + step, n_rows))
-        block = scores[rows, :]
-        order = xp.argsort(block, axis=1)
-        ascending = xp.take_along_axis(block, order, axis=1)
-        true = xp.take_along_axis(xp.astype(truth[rows, :], xp.int64), order, axis=1)
-        # Numbers of groups of tied labels grow from row to row, so one search finds where each group starts.
-        new_group = xp.astype(ascending[:, 1:] != ascending[:, :-1], xp.int64)
-        group = xp.cumulative_sum(xp.concat([xp.ones_like(true[:, :1]), new_group], axis=1), axis=1)
-        offset = n_labels * xp.arange(block.shape[0], dtype=xp.int64, device=device(block))[:, None]
-        keys = xp.reshape(group + 2 * offset, (-1,))
-        group_start = xp.reshape(xp.searchsorted(keys, keys), group.shape) - offset
-        n_true_up_to = xp.cumulative_sum(true, axis=1)
-        n_true_below = xp.take_along_axis(n_true_up_to - true, group_start, axis=1)
-        yield true, n_labels - group_start, n_true_up_to[:, -1:] - n_true_below
 
 
 def _average(

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 
-from skpml._ordering import row_order
+from skpml._ordering import row_average_precision, row_order
 from skpml._validation import is_views, named_views, stack_views, take_rows
 from skpml.linalg import Array
 
@@ -94,30 +94,6 @@ def _group_copies(X: NDArray[Any]) -> Rows:
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
     return np.asarray(rank[group.ravel()])
-
-
-def row_precision(scores: Array, labels: Array) -> Array:
-    """Average precision of each row that has some but not all labels; tied labels take the worst rank of their group.
-
-    ``labels`` are 0.0 and 1.0, of any array namespace.
-    """
-    xp = array_namespace(scores)
-    count = xp.sum(labels, axis=1)
-    informative = (count > 0) & (count < labels.shape[1])
-    scores, labels, count = scores[informative, :], labels[informative, :], count[informative]
-    order = xp.argsort(scores, axis=1, descending=True)
-    falling = xp.take_along_axis(scores, order, axis=1)
-    hits = xp.cumulative_sum(xp.take_along_axis(labels, order, axis=1), axis=1)
-    ends_row = xp.ones((scores.shape[0], 1), dtype=xp.bool, device=device(scores))
-    ends_group = xp.reshape(xp.concat([falling[:, 1:] != falling[:, :-1], ends_row], axis=1), (-1,))
-    # For each label in falling order, the flat place of the last label of its group.
-    group = xp.cumulative_sum(xp.astype(ends_group, xp.int64)) - xp.astype(ends_group, xp.int64)
-    last = xp.take(xp.nonzero(ends_group)[0], group, axis=0)
-    hits = xp.reshape(xp.take(xp.reshape(hits, (-1,)), last, axis=0), scores.shape)
-    rank = xp.astype(xp.reshape(last % scores.shape[1] + 1, scores.shape), labels.dtype)
-    by_label = xp.argsort(order, axis=1)
-    hits, rank = xp.take_along_axis(hits, by_label, axis=1), xp.take_along_axis(rank, by_label, axis=1)
-    return xp.sum(labels * hits / rank, axis=1) / count
 
 
 def shortfall(best: Array, rows: Array) -> float:
@@ -205,7 +181,7 @@ class Judge:
     def _note(self, point: Any, scores: Array, labels: Array) -> None:
         xp = array_namespace(scores)
         finite = bool(xp.all(xp.isfinite(scores)))
-        rows = row_precision(scores if finite else xp.zeros_like(scores), labels)
+        rows = row_average_precision(labels, scores if finite else xp.zeros_like(scores))
         mean = float(xp.mean(rows)) if rows.shape[0] else np.nan
         self._rows[point].append(rows)
         self._precision[point].append(mean if finite else -np.inf)
