@@ -30,16 +30,16 @@ class App(click.Group):
     def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> NoReturn:
         """Run, and exit with 0, 2 (wrong usage or input), 130 (Ctrl-C) or 1 (internal error)."""
         options["standalone_mode"] = False
+        # Read from the arguments, since parsing them may be what fails.
+        wants_traceback = _TRACEBACK in (sys.argv[1:] if args is None else args)
         with warnings.catch_warnings():
             _route_warnings()
             try:
                 sys.exit(super().main(args, *others, **options) or _DONE)
             except (Exception, KeyboardInterrupt) as error:
                 code = _report(error)
-                # Read from the arguments, since parsing them may be what failed.
-                wanted = _TRACEBACK in (sys.argv[1:] if args is None else args)
-                if wanted and code != _INTERRUPTED:
-                    traceback.print_exc()
+                if wants_traceback and code != _INTERRUPTED:
+                    click.echo(traceback.format_exc(), err=True, nl=False)
                 sys.exit(code)
 
 
