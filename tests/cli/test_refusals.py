@@ -60,7 +60,7 @@ def test_a_label_matrix_with_other_values(refused: Refused, folder: Path) -> Non
 def test_a_row_without_candidates(refused: Refused, photos: Path) -> None:
     changed(photos, 6, 4, "")
     message = refused("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml")
-    assert "1 rows without candidates, the first is row 4" in message
+    assert "rows without candidates (1 of 40, the first is row 4" in message
     assert "--allow-empty " in message
 
 
@@ -68,7 +68,7 @@ def test_a_label_nobody_has(refused: Refused, run: Run, folder: Path) -> None:
     write_rows(folder / "flags.csv", ["x", "cat", "dog"], [[index, 1, 0] for index in range(8)])
     arguments = ("fit", "flags.csv", "--label", "cat", "--label", "dog", "-o", "a.skpml")
     message = refused(*arguments)
-    assert "labels that no row carries, the first is 'dog'" in message
+    assert "labels that no row carries (1 of 2, the first is 'dog')" in message
     assert "--allow-empty " in message
     allowed = run(*arguments, "--allow-empty")
     assert allowed.exit_code == 0

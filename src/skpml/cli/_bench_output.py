@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,9 @@ def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
         TimeElapsedColumn(),
         TextColumn("remaining: {task.fields[remaining]}"),
     )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    bar = Bar(*columns, console=console, transient=True)
+    # A disabled bar of older versions of rich prints an empty line when it stops, so none is started.
+    with bar if console.is_terminal else nullcontext():
         task = bar.add_task(escape(name), total=None, remaining="unknown")
         last_line = time.monotonic()
 

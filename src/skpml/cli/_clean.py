@@ -201,9 +201,7 @@ def run(
         _check_table(table, folds, label_studio)
         if settings is not None and not settings.describes(source):
             ui.say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
-        ui.show_reading(table)
-        ui.say(_describe(table, reading["embeddings"]))
-        ui.show_notes(table)
+        ui.show_reading(table, _describe(table, reading["embeddings"]))
         found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **arguments)
         update(0, None, "writing")
         others = [path for path in outputs if path != target]
@@ -254,12 +252,14 @@ def _decision_rule(drop_below: float | None, keep_above: float | None, budget: i
 
 def _check_packages(*, report: Path | None, model: Path | None) -> None:
     """Raise ImportError, before the work, if a package that an output needs is missing."""
-    from skpml import io, review
-
     if report is not None:
-        review.require_page_packages()
+        from skpml.review import require_page_packages
+
+        require_page_packages()
     if model is not None:
-        io.require_skops()
+        from skpml.io import require_skops
+
+        require_skops()
 
 
 def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:

@@ -133,16 +133,12 @@ def show_table(table: Table) -> None:
         say(line.rstrip())
 
 
-def show_reading(table: LabelTable) -> None:
-    """Print how a file was read if that is unusual, since detection may be wrong."""
+def show_reading(table: LabelTable, *lines: str) -> None:
+    """Print how a file was read if that is unusual, since detection may be wrong; then other lines, then notes."""
     if table.dialect is not None and not table.dialect.is_default:
         say(f"Read {table.path} as {table.dialect}.")
-
-
-def show_notes(table: LabelTable) -> None:
-    """Print the remarks of the reader about a file, one per line."""
-    for note in table.notes:
-        say(f"Note: {note}.")
+    for line in (*lines, *(f"Note: {note}." for note in table.notes)):
+        say(line)
 
 
 @contextmanager
@@ -153,13 +149,8 @@ def progress_bar(what: str) -> Iterator[Update]:
         # A disabled bar of older versions of rich prints an empty line.
         yield lambda done, total, what: None
         return
-    columns: tuple[Any, ...] = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    parts: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
+    with Progress(*parts, console=console, transient=True) as progress:
         task = progress.add_task(what, total=None)
 
         def update(done: int, total: int | None, what: str) -> None:
@@ -178,9 +169,7 @@ def check_outputs(*paths: Path, force: bool, inputs: Iterable[str | Path | None]
             raise click.UsageError(f"{path} is named as two outputs")
     for path in paths:
         if any(_is_same_file(path, Path(source)) for source in inputs if source is not None):
-            raise click.ClickException(
-                f"{path} is read by this command and cannot be replaced; name another file"
-            )
+            raise click.ClickException(f"{path} is read by this command, so it cannot be replaced")
         if path.is_dir():
             raise click.ClickException(f"{path} is a folder; name a file to write")
         if not path.parent.is_dir():

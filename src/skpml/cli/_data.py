@@ -84,7 +84,6 @@ def _read_dataset(source: str, reading: dict[str, Any], update: ui.Update) -> Pa
         reading = {**reading, "features": reading["features"] or []}
     table = ui.read_source(source, reading, truth=True, progress=update)
     ui.show_reading(table)
-    ui.show_notes(table)
     return table.dataset or to_dataset(table, on_empty="ignore")
 
 

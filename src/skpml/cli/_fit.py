@@ -31,8 +31,7 @@ _RESERVED = {
 @click.option("-P", "--param", "parameters", metavar="NAME=VALUE", multiple=True,
               help="Parameter of the method, as in -P tol=0.01; repeatable. 'skpml methods NAME' lists all.")  # fmt: skip
 @ui.seed_option
-@click.option("--allow-empty", is_flag=True,
-              help="Accept rows without candidates and labels that no row carries.")  # fmt: skip
+@click.option("--allow-empty", is_flag=True, help="Accept rows without candidates and labels without rows.")
 @ui.force_option
 @ui.source_options
 def fit(
@@ -61,7 +60,6 @@ def fit(
         table = ui.read_source(source, reading, truth=True, random_state=seed, progress=update)
         _check_data(source, table, allow_empty)
         ui.show_reading(table)
-        ui.show_notes(table)
         update(0, None, "preparing")
         try:
             _fit_model(model, table, update)
@@ -109,8 +107,9 @@ def _check_data(source: str, table: Table, allow_empty: bool) -> None:
         empty = np.flatnonzero(~table.candidates.any(axis=axis))
         if empty.size:
             first = f"row {empty[0]} (counted from 0)" if axis else repr(table.label_names[empty[0]])
+            counts = f"{empty.size:,} of {table.candidates.shape[1 - axis]:,}, the first is {first}"
             raise click.ClickException(
-                f"{source} has {empty.size:,} {what}, the first is {first}; remove them, or --allow-empty accepts them"
+                f"{source} has {what} ({counts}); remove them, or --allow-empty accepts them"
             )
 
 

@@ -64,7 +64,6 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
                 temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines
             )
     ui.show_reading(rows)
-    ui.show_notes(rows)
     ui.say(f"Wrote {target}: {ui.format_count(rows.X.shape[0], 'row')}.")
 
 
