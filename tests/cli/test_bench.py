@@ -116,7 +116,7 @@ label = "first"
 [[methods]]
 name = "my_method:Mine"
 label = "second"
-parameters = { gamma = 2.0 }
+parameters = { ridge_weight = 2.0 }
 """
 
 
