@@ -17,6 +17,7 @@ PUBLIC_MODULES = {
     "noise",
     "registry",
     "stats",
+    "views",
     "estimator_checks",
 }
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from skpml import CandidateLikelihood
 from skpml._ordering import row_order
 from skpml.features import (
     LinearMap,
@@ -241,14 +243,22 @@ class TestSparse:
             atol=1e-9,
         )
 
-    def test_no_dense_matrix_of_the_features_is_made(self):
+    @pytest.mark.parametrize(
+        "model",
+        [
+            CandidateRidge(n_anchors=30, random_state=0),
+            CandidateLikelihood(
+                family="ridge", gamma=0.1, noise_rate=0.2, kernel_width=1.0, n_anchors=30, random_state=0
+            ),
+        ],
+    )
+    def test_no_dense_matrix_of_the_features_is_made(self, model):
         n, d = 3000, 20_000
         X = scipy.sparse.random_array((n, d), density=0.001, format="csr", rng=np.random.default_rng(0))
         y = np.eye(3)[np.arange(n) % 3]
         tracemalloc.start()
         try:
-            model = CandidateRidge(n_anchors=30, random_state=0).fit(X, y)
-            model.predict(X)
+            clone(model).fit(X, y).predict(X)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

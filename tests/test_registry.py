@@ -176,3 +176,11 @@ def test_parameters_are_checked_before_the_data(method):
         pytest.importorskip(method.needs)
     with pytest.raises(ValueError, match=name):
         model.set_params(**{name: -1}).fit([[np.nan]], None)
+
+
+def test_versions_of_dependencies_are_shown(capsys):
+    skpml.show_versions()
+    shown = capsys.readouterr().out
+    assert shown.startswith("python: ")
+    for name in ("numpy", "scikit-learn", "scipy", "skops", "torch"):
+        assert f"\n{name}: " in shown

@@ -6,16 +6,18 @@ if TYPE_CHECKING:
     from skpml.candidate_likelihood import CandidateLikelihood
     from skpml.modal_alignment import PMLMA
     from skpml.registry import get_method, list_methods
+    from skpml.utils import show_versions
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["PMLMA", "CandidateLikelihood", "get_method", "list_methods"]
+__all__ = ["PMLMA", "CandidateLikelihood", "get_method", "list_methods", "show_versions"]
 
 _HOMES = {
     "PMLMA": "skpml.modal_alignment",
     "CandidateLikelihood": "skpml.candidate_likelihood",
     "get_method": "skpml.registry",
     "list_methods": "skpml.registry",
+    "show_versions": "skpml.utils",
 }
 
 

@@ -65,7 +65,7 @@ _SURE_SHARE = 0.25
 class MethodFacts:
     """What a program needs to know about a method; each class has one as ``_facts``.
 
-    Attributes
+    Parameters
     ----------
     name : str
         For programs and the command line, such as ``"pml-ni"``.
@@ -83,8 +83,8 @@ class MethodFacts:
     dense : bool
         Whether it makes a dense copy of sparse features. All methods accept sparse features.
     nonlinear : bool
-        Whether its scores are a nonlinear function of the features. (P-LENFN's own threshold rule, which shifts all
-        labels of a row alike, does not count.)
+        Whether its scores are a nonlinear function of the features. P-LENFN's own threshold rule, which shifts all
+        labels of a row alike, does not count.
     random : bool
         Whether it draws at random, so that ``random_state`` matters.
     source : {"release", "paper", "abstract"} or None

@@ -87,11 +87,13 @@ _PIPELINE = "sklearn.pipeline.Pipeline"
 class ModelFileError(ValueError):
     """Raised if a file is not a model of scikit-pml, is damaged or not trusted, or a model cannot be saved.
 
-    Attributes
+    Parameters
     ----------
-    problem : str
-        What is wrong, without the name of the file.
-    path : Path or None
+    message : str
+        The whole message.
+    problem : str, default=""
+        What is wrong, without the name of the file; an attribute of the error, as is `path`.
+    path : Path or None, default=None
         The file; None for a model that cannot be saved.
     """
 
@@ -109,7 +111,7 @@ class _RefusedError(Exception):
 class ModelInfo:
     """What a model file says about itself.
 
-    Attributes
+    Parameters
     ----------
     model : str
         Name of the method, as in :func:`skpml.list_methods`; that of the last step for a Pipeline.
@@ -117,10 +119,10 @@ class ModelInfo:
         Names of the labels, in the order of the columns of its scores.
     feature_names : tuple of str or None
         Names of the features it was fitted on, if they are known.
-    feature_kind : {"columns", "text", "embeddings"}
-        What new rows are read from: columns of numbers, a column of texts, or a matrix in a file of its own.
     versions : dict of str to str
         Versions of the packages that wrote the file.
+    feature_kind : {"columns", "text", "embeddings"}, default="columns"
+        What new rows are read from: columns of numbers, a column of texts, or a matrix in a file of its own.
     """
 
     model: str

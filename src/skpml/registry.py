@@ -53,7 +53,7 @@ _PATHS = {
 class Method:
     """A method with its facts; calling it makes an unfitted estimator: ``method(max_iter=10)``.
 
-    Attributes
+    Parameters
     ----------
     facts : skpml.base.MethodFacts
         Each of its fields is an attribute of the method as well: ``method.year``.

@@ -205,7 +205,7 @@ def spreads(views: Sequence[NDArray[Any]]) -> Floats:
 
 
 def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats:
-    """Weights of views, at least 0 and with the sum 1, from the candidates.
+    """Learn weights of views, at least 0 and with the sum 1, from the candidates.
 
     Begins with all columns side by side (weights proportional to the spread of the views) and takes a third or three
     times the weight of a view, or none, as long as that gains more than a standard error; where nothing of the kind does,

@@ -186,6 +186,7 @@ class CandidateLikelihood(BasePMLClassifier):
         summary="a probability for every candidate from a model of the noise; sets itself without true "
         "labels",
         confidences=True,
+        dense=False,
         nonlinear=True,
         random=True,
     )
@@ -240,14 +241,16 @@ class CandidateLikelihood(BasePMLClassifier):
         chosen: _Choice | None = self.__dict__.pop("_chosen", None)
         rates = check_noise_rate(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
-        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
+        self.scaler_ = ViewScaler(
+            columns=self._view_columns, weights=self.view_weights, keep_sparse=self._has_anchors
+        ).fit(X, Y)
         self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random, self._widths(chosen))
-        rows, folds = self._search_rows(np.column_stack([scaled, labels]), random)
+        rows, folds = self._search_rows(scaled, labels, random)
         reduced = self._reduce(mapped, rows)
         self._set_noise_rate(rates, reduced, labels[rows])
         if chosen is None:
@@ -329,7 +332,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self.noise_rate_, self.noise_range_ = found.usable(), (found.low, found.high)
 
     def _map(
-        self, scaled: NDArray[Any], random: np.random.RandomState, widths: tuple[float, ...]
+        self, scaled: Any, random: np.random.RandomState, widths: tuple[float, ...]
     ) -> tuple[dict[float, Any], dict[float, NDArray[Any]]]:
         """Return feature maps and mapped rows for each kernel width; all share their anchors."""
         if not self._has_anchors:
@@ -397,12 +400,12 @@ class CandidateLikelihood(BasePMLClassifier):
         )
 
     def _search_rows(
-        self, content: NDArray[Any], random: np.random.RandomState
+        self, scaled: Any, labels: NDArray[Any], random: np.random.RandomState
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows that a search uses, and the inner fold of each."""
         # In the order of content, so that the position of a row does not decide which fold it is in.
-        rows = row_order(content)
-        rows = rows[np.sort(random.permutation(len(content))[:_SEARCH_ROWS])]
+        rows = row_order(scaled, labels)
+        rows = rows[np.sort(random.permutation(len(labels))[:_SEARCH_ROWS])]
         return rows, random.permutation(len(rows)) % min(self.n_folds, len(rows))
 
     def _reduce(self, mapped: dict[float, NDArray[Any]], rows: NDArray[np.intp]) -> dict[float, Any]:
