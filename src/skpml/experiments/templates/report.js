@@ -47,8 +47,7 @@
       element.classList.toggle("hidden-name", off.has(element.dataset.name));
     for (const table of all("table.sortable"))
       for (const [column, head] of all("thead th", table).entries())
-        for (const row of table.rows)
-          row.cells[column].classList.toggle("hidden-column", off.has(head.dataset.name));
+        for (const row of table.rows) row.cells[column].classList.toggle("hidden-column", off.has(head.dataset.name));
     let shown = 0,
       rows = 0;
     for (const row of all("table.sortable tbody tr")) {
