@@ -193,10 +193,7 @@ def make_estimator(run: Run, folder: Path | None) -> Any:
     model = custom_estimator(run.method, folder, run.code) if custom else get_method(run.method)()
     known = model.get_params()
     # Different for every fold, the same for all methods: they draw the same anchors and can share them.
-    defaults = {
-        "random_state": run.seed * run.folds + (run.fold or 0),
-        "on_empty": "ignore",
-    }
+    defaults = {"random_state": run.seed * run.folds + (run.fold or 0), "on_empty": "ignore"}
     if not custom:
         # Results are those of the methods as published; keys of stored runs contain only what a suite sets.
         defaults["threshold"] = get_method(run.method).comparison_threshold
