@@ -38,9 +38,10 @@ _MOST_ORDERS = 1e6
 class FriedmanResult:
     """Result of Friedman's test of whether the methods differ.
 
-    Attributes
+    Parameters
     ----------
     average_ranks : dict of method to float
+        1 is best.
     chi2 : float
         Friedman's statistic, without a correction for ties, as in Demšar (2006).
     f_statistic : float
@@ -53,6 +54,7 @@ class FriedmanResult:
     critical_value : float
         The quantile of F at the level `alpha`.
     alpha : float
+        Level of the test.
     n_datasets, n_methods : int
         N and k.
     """
@@ -77,15 +79,18 @@ class FriedmanResult:
 class NemenyiResult:
     """Result of Nemenyi's test of all pairs of methods.
 
-    Attributes
+    Parameters
     ----------
     average_ranks : dict of method to float
+        1 is best.
     critical_difference : float
         Methods whose average ranks differ by more differ at the level `alpha`.
     p_values : dict of (method, method) to float
         For each pair, in both orders.
     alpha : float
+        Level of the test.
     n_datasets, n_methods : int
+        N and k.
     """
 
     average_ranks: dict[str, float]
@@ -100,7 +105,7 @@ class NemenyiResult:
 class Comparison:
     """Result of Wilcoxon's signed-rank test of the control against another method.
 
-    Attributes
+    Parameters
     ----------
     method : str
         The other method.
@@ -128,11 +133,12 @@ class Comparison:
 class WinTieLoss:
     """Number of data sets on which the control is better than, equal to and worse than another method.
 
-    Attributes
+    Parameters
     ----------
     method : str
         The other method.
     wins, ties, losses : int
+        Number of data sets.
     """
 
     method: str
@@ -155,6 +161,7 @@ def average_ranks(
     Returns
     -------
     dict of method to float
+        In the order of the columns.
 
     Examples
     --------
@@ -185,6 +192,7 @@ def friedman(
     Returns
     -------
     FriedmanResult
+        Statistics and p-value.
     """
     values, names = _check_table(table, methods, n_rows=2)
     ranks = _rank_rows(values, lower_is_better)
@@ -249,6 +257,7 @@ def nemenyi(
     Returns
     -------
     NemenyiResult
+        Critical difference and p-values.
     """
     values, names = _check_table(table, methods, n_rows=2)
     n, k = values.shape

@@ -93,7 +93,7 @@ def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path
         assert "(digits-5, seed 0, fold 0 and 1 more; " in told.stderr
     store = Store(folder / "out")
     good = next(record["key"] for record in store.records() if record["status"] == "done")
-    store.path(good).write_text("{")
+    store._path(good).write_text("{")
     status = run("bench", "status", suite, "--folder", "out")
     assert status.exit_code == 0
     assert "1 files cannot be read and will be repeated" in status.stderr

@@ -12,11 +12,17 @@ from report_helpers import CONFIGURATIONS, gather, make_failure, make_records, m
 
 from skpml.experiments import Results, rank_methods
 from skpml.experiments._export import (
+    _export_ranks as export_ranks,
+)
+from skpml.experiments._export import (
+    _export_sweeps as export_sweeps,
+)
+from skpml.experiments._export import (
+    _export_table as export_table,
+)
+from skpml.experiments._export import (
     escape_latex,
     escape_markdown,
-    export_ranks,
-    export_sweeps,
-    export_table,
     export_tables,
     format_number,
     format_p_value,

@@ -9,7 +9,7 @@ import pytest
 from bench_helpers import Small
 
 from skpml.datasets import PartialDataset, write_npz
-from skpml.experiments import SuiteError, expand, load_suite, run_plan
+from skpml.experiments import Suite, SuiteError, expand, load_suite, run_plan
 from skpml.experiments._preflight import check_names
 from skpml.tables import TableError
 
@@ -116,7 +116,6 @@ def test_an_error_of_a_module_is_told(small: Small) -> None:
 
 
 def test_a_suite_without_a_file_is_called_by_its_name() -> None:
-    suite = load_suite("quick").model_copy(update={"configurations": ["digits-99"]})
-    suite._source = ""
-    with pytest.raises(SuiteError, match=r"^quick: configurations\[0\]: 99 candidates"):
+    suite = Suite(name="made", configurations=["digits-99"], methods=[{"name": "ridge"}])
+    with pytest.raises(SuiteError, match=r"^made: configurations\[0\]: 99 candidates"):
         check_names(expand(suite))

@@ -33,7 +33,9 @@ from skpml.experiments import (
     noise_gap,
     rank_methods,
 )
-from skpml.experiments._export import export_ranks, export_table, mark_best
+from skpml.experiments._export import _export_ranks as export_ranks
+from skpml.experiments._export import _export_table as export_table
+from skpml.experiments._export import mark_best
 
 METRIC = "average_precision"
 
@@ -362,11 +364,11 @@ def test_sweeps_share_runs_and_have_cells_of_their_own() -> None:
     results = gather(suite, records)
     assert results.cells == {}
     means = {
-        (parameter, float(value)): results.sweep_table(label, parameter, METRIC).loc[
+        (parameter, float(value)): results._sweep_table(label, parameter, METRIC).loc[
             value, ("birds-3", "mean")
         ]
         for label, parameter in results.sweeps
-        for value in results.sweep_table(label, parameter, METRIC).index
+        for value in results._sweep_table(label, parameter, METRIC).index
     }
     assert means == {
         ("low_rank_weight", 0.1): 0,

@@ -59,14 +59,14 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_done_again(small: 
     plan = plan_of(small, count=1, folds=2, data=1)
     run_plan(plan, small.folder / "other")
     store = Store(small.results)
-    store.prepare()
-    claim = Store.claim
+    store._prepare()
+    claim = Store._claim
 
     def late_claim(self: Store, key: str):
-        self.path(key).write_bytes(Store(small.folder / "other").path(key).read_bytes())
+        self._path(key).write_bytes(Store(small.folder / "other")._path(key).read_bytes())
         return claim(self, key)
 
-    monkeypatch.setattr(Store, "claim", late_claim)
+    monkeypatch.setattr(Store, "_claim", late_claim)
     small.forget_fits()
     found = do_task(Task(tuple(plan.runs[:1]), store.folder, None, small.folder, None, True))
     assert [done.outcome for done in found] == ["present"]
@@ -76,8 +76,8 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_done_again(small: 
 def test_a_group_is_left_to_whoever_began_it_and_later_shared(small: Small) -> None:
     plan = plan_of(small, folds=2, data=1)
     store, runs = Store(small.results), tuple(plan.groups()[0])
-    store.prepare()
-    with store.claim(runs[0].key):
+    store._prepare()
+    with store._claim(runs[0].key):
         for yields, outcomes in ((True, ["busy"] * 3), (False, ["busy", "done", "done"])):
             found = do_task(Task(runs, store.folder, None, small.folder, None, yields))
             assert [done.outcome for done in found] == outcomes
@@ -90,15 +90,15 @@ def test_what_another_process_is_at_work_on_is_waited_for(small: Small, finishes
     plan = plan_of(small, count=2, folds=2, data=1)
     run_plan(plan, small.folder / "other")
     store, key = Store(small.results), plan.runs[0].key
-    store.prepare()
+    store._prepare()
     held = threading.Event()
 
     def hold() -> None:
-        with store.claim(key):
+        with store._claim(key):
             held.set()
             time.sleep(1.5)
             if finishes:
-                store.write(Store(small.folder / "other").read(key))
+                store._write(Store(small.folder / "other").read(key))
 
     other = threading.Thread(target=hold)
     other.start()
@@ -190,7 +190,7 @@ def test_a_method_that_cannot_be_imported_is_told_before_any_work(small: Small) 
     code, out, err = small.run()
     assert (code, out) == (2, "")
     assert (
-        "the method 'own_methods:Missing' cannot be imported: own_methods has no class 'Missing'; it has "
+        "the method 'own_methods:Missing' cannot be imported: own_methods has no class 'Missing'; choose from "
         in err
     )
     assert not small.results.exists()

@@ -25,29 +25,29 @@ def record(key: str = KEY, **changes) -> dict:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     made = Store(tmp_path / "deep" / "results")
-    made.prepare()
+    made._prepare()
     return made
 
 
 def test_what_is_written_is_read(store: Store) -> None:
     assert store.read(KEY) is None
-    store.write(record(metrics={"auc": 0.1 + 0.2}))
+    store._write(record(metrics={"auc": 0.1 + 0.2}))
     assert store.read(KEY) == record(metrics={"auc": 0.1 + 0.2})
     assert store.keys() == {KEY}
-    store.write(record(status="failed"))
+    store._write(record(status="failed"))
     assert [found["status"] for found in store.records()] == ["failed"]
 
 
 def test_nothing_is_left_of_a_record_that_cannot_be_written(store: Store, monkeypatch) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        store.write(record(metrics={"auc": float("nan")}))
+        store._write(record(metrics={"auc": float("nan")}))
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        store.write(record())
+        store._write(record())
     assert list(store.runs.iterdir()) == []
 
 
@@ -66,23 +66,23 @@ def test_nothing_is_left_of_a_record_that_cannot_be_written(store: Store, monkey
     ],
 )
 def test_what_is_no_record_counts_as_none_and_is_set_aside(store: Store, content: bytes) -> None:
-    store.path(KEY).write_bytes(content)
+    store._path(KEY).write_bytes(content)
     assert store.read(KEY) is None
     assert store.records() == []
-    assert store.damaged([KEY, "f" * 24]) == [KEY]
-    first = store.set_aside(KEY)
+    assert store.damaged([KEY, "f" * 24]) == [store._path(KEY)]
+    first = store._set_aside(KEY)
     assert first is not None
     assert first.read_bytes() == content
-    assert store.set_aside(KEY) is None
-    store.path(KEY).write_bytes(content)
-    assert store.set_aside(KEY) not in (None, first)
-    store.write(record())
-    assert store.set_aside(KEY) is None
+    assert store._set_aside(KEY) is None
+    store._path(KEY).write_bytes(content)
+    assert store._set_aside(KEY) not in (None, first)
+    store._write(record())
+    assert store._set_aside(KEY) is None
     assert store.damaged([KEY]) == []
 
 
 def test_hidden_and_foreign_files_are_no_records(store: Store) -> None:
-    store.write(record())
+    store._write(record())
     (store.runs / f".{KEY}.json.abc.tmp").write_text("{")
     (store.runs / "notes.txt").write_text("mine")
     assert store.keys() == {KEY}
@@ -96,11 +96,11 @@ def test_packed_records_count_until_there_is_a_file(store: Store) -> None:
     assert store.keys() == {KEY, other}
     assert store.read(KEY) == record(note="Größe")
     assert [found["metrics"]["auc"] for found in store.records()] == [0.5, 1 / 3]
-    assert store.set_aside(KEY) is None
-    store.write(record(status="failed"))
+    assert store._set_aside(KEY) is None
+    store._write(record(status="failed"))
     assert [found["status"] for found in store.records()] == ["failed", "done"]
-    store.path(KEY).write_text("{")
-    assert store.damaged([KEY, other]) == [KEY]
+    store._path(KEY).write_text("{")
+    assert store.damaged([KEY, other]) == [store._path(KEY)]
     empty = Store(store.folder.parent)
     (empty.folder / "runs.jsonl.gz").write_bytes(packed)
     assert empty.keys() == {KEY, other}, "no folder of files is needed"
@@ -134,7 +134,7 @@ def test_a_claim_excludes_other_processes_and_ends_with_its_holder(store: Store)
         [
             sys.executable, "-c",
             "import sys, time; from skpml.experiments import Store\n"
-            f"with Store(sys.argv[1]).claim({KEY!r}) as claimed:\n"
+            f"with Store(sys.argv[1])._claim({KEY!r}) as claimed:\n"
             "    print(claimed, flush=True); time.sleep(60)",
             str(store.folder),
         ],
@@ -144,20 +144,20 @@ def test_a_claim_excludes_other_processes_and_ends_with_its_holder(store: Store)
     assert holder.stdout.readline() == "True\n"
     rest = store.runs / f".{KEY}.json.abc.tmp"
     rest.write_text("{")
-    with store.claim(KEY) as claimed:
+    with store._claim(KEY) as claimed:
         assert not claimed
-    with store.claim("f" * 24) as claimed:
+    with store._claim("f" * 24) as claimed:
         assert claimed
-    store.prepare()
+    store._prepare()
     assert rest.exists(), "its writer is alive"
     holder.kill()
     holder.communicate()
-    with store.claim(KEY) as claimed:
+    with store._claim(KEY) as claimed:
         assert claimed
         # Not even this process may claim it again meanwhile.
-        with Store(store.folder).claim(KEY) as second:
+        with Store(store.folder)._claim(KEY) as second:
             assert not second
-    store.prepare()
+    store._prepare()
     assert not rest.exists()
 
 

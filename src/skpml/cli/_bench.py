@@ -169,9 +169,7 @@ def status(
         return
     show_plan(plan, folder, 1, False)
     if damaged := store.damaged(keys):
-        show_warning(
-            f"{len(damaged)} files cannot be read and will be repeated, such as {store.path(damaged[0])}"
-        )
+        show_warning(f"{len(damaged)} files cannot be read and will be repeated, such as {damaged[0]}")
     warn_of_mixed_data(plan, folder)
     show_failures(plan, failures, folder)
 
@@ -321,7 +319,7 @@ def _load_results(name: str, folder: Path, data_home: Path | None) -> Results:
 
     store = Store(folder)
     if damaged := store.damaged(store.keys()):
-        show_warning(f"ignored {len(damaged)} files that cannot be read, such as {store.path(damaged[0])}")
+        show_warning(f"ignored {len(damaged)} files that cannot be read, such as {damaged[0]}")
     results = collect(plan, store.records())
     if results.n_other == results.n_records:
         found = "no result" if not results.n_records else "only results of other suites"

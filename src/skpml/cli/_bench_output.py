@@ -50,8 +50,8 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
         found = [states[key] for key in runs]
         waiting = [run for key, run in runs.items() if states[key] == "to do"]
         counts = (len(runs), *(found.count(state) for state in ("done", "failed", "to do")))
-        estimate = str(timing.estimate(waiting)) if waiting else ""
-        table.add_row(escape(configuration), escape(label), *map(str, counts), estimate)
+        expected = str(timing.estimate(waiting)) if waiting else ""
+        table.add_row(escape(configuration), escape(label), *map(str, counts), expected)
     for configuration in plan.absent:
         table.add_row(escape(configuration), "absent", "0", "", "", "", "")
     show_table(table)

@@ -8,9 +8,8 @@ from skpml.experiments._export import (  # noqa: F401
     format_p_value,
 )
 from skpml.experiments._preflight import check_methods, check_names  # noqa: F401
-from skpml.experiments._ranking import (
+from skpml.experiments._ranking import (  # noqa: F401
     PairComparison,
-    Ranking,
     compare_methods,
     measure_costs,
     noise_gap,
@@ -35,18 +34,13 @@ from skpml.experiments._runner import (  # noqa: F401
     format_duration,
     run_plan,
 )
-from skpml.experiments._runs import Plan, Run, expand
+from skpml.experiments._runs import Plan, Run, expand  # noqa: F401
 from skpml.experiments._store import PACK_NAME, Store, pack  # noqa: F401
 from skpml.experiments._suite import Suite, SuiteError, load_suite, shipped_suites
 
 __all__ = [
-    "Outcome",
-    "PairComparison",
     "Plan",
-    "Progress",
-    "Ranking",
     "Results",
-    "Run",
     "Store",
     "Suite",
     "SuiteError",
@@ -56,8 +50,6 @@ __all__ = [
     "expand",
     "export_tables",
     "load_suite",
-    "measure_costs",
-    "noise_gap",
     "rank_methods",
     "read_published",
     "run_plan",

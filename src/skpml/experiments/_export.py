@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pandas as pd
 
@@ -91,24 +91,24 @@ def mark_best(results: Results, table: pd.DataFrame, metric: str, digits: int = 
 def format_table(table: pd.DataFrame, marks: pd.DataFrame | None, style: CellStyle) -> pd.DataFrame:
     """Format a wide table: one text per configuration and method, such as ``0.812 ± 0.010 (9/10)``."""
     formatted = pd.DataFrame("", index=table.index, columns=table.columns.unique(0), dtype=object)
-    for label in formatted:
+    for label in list(formatted.columns):
         for name, row in zip(table.index, table[label].itertuples(), strict=True):
             if not math.isfinite(row.mean):
                 text = style.escape("–" if row.state == "not published" else f"– ({row.state})")
             else:
-                mark = "plain" if marks is None else marks.loc[name, label]
+                mark = "plain" if marks is None else str(marks.at[name, label])
                 text = getattr(style, mark).format(style.escape(format_number(row.mean, DIGITS)))
                 if math.isfinite(row.std):
                     text += style.spread.format(format_number(row.std, DIGITS))
                 text += f" ({row.runs}/{row.expected})" if row.state == "incomplete" else ""
-            formatted.loc[name, label] = text
+            formatted.at[name, label] = text
     return formatted
 
 
-def format_rank_row(ranking: Ranking, columns: Iterable[str], style: CellStyle) -> pd.DataFrame | None:
+def format_rank_row(ranking: Ranking, columns: Iterable[str], style: CellStyle) -> pd.DataFrame:
     """Format the row of average ranks below a table."""
     if not ranking.average_ranks:
-        return None
+        return pd.DataFrame(columns=list(columns))
     texts = {label: format_number(rank, 2) for label, rank in ranking.average_ranks.items()}
     best = format_number(min(ranking.average_ranks.values()), 2)
     row = {
@@ -173,55 +173,33 @@ def _render_latex(frame: pd.DataFrame, corner: str, caption: str, label: str) ->
     return f"% needs \\usepackage{{booktabs,graphicx}}\n{text}"
 
 
-def export_table(results: Results, metric: str, format: str, *, published: pd.DataFrame | None = None) -> str:
-    """Write the table of a metric as text.
-
-    Parameters
-    ----------
-    results : Results
-    metric : str
-    format : {"csv", "latex", "markdown"}
-        CSV contains mean, standard deviation and number of runs with all digits. LaTeX needs booktabs; like Markdown,
-        it marks the best and second best method, and adds average ranks and notes.
-    published : DataFrame, optional
-        Published results to add, as :func:`read_published` returns them.
-
-    Returns
-    -------
-    str
-    """
+def _export_table(
+    results: Results, metric: str, format: str, *, published: pd.DataFrame | None = None
+) -> str:
+    """Write the table of a metric; CSV has all digits, others mark the best and add ranks and notes."""
     table = results.table(metric, published=published)
     if format == "csv":
-        parts = [name for name in table if name[1] in ("mean", "std", "runs")]
         parts = [
-            (label, part) for label, part in parts if part != "runs" or results.role(label) != "published"
+            (label, part)
+            for label, part in cast(list[tuple[str, str]], list(table.columns))
+            if part in ("mean", "std") or (part == "runs" and results.role(label) != "published")
         ]
         exact = table[parts].set_axis([f"{label} {part}" for label, part in parts], axis=1)
         return _render_csv(exact.reset_index())
     style, ranking = LATEX if format == "latex" else MARKDOWN, rank_methods(results, metric)
     frame = format_table(table, mark_best(results, table, metric), style)
-    frame = pd.concat([frame, format_rank_row(ranking, list(frame), style)])
+    frame = pd.concat([frame, format_rank_row(ranking, list(frame.columns), style)])
     notes = " ".join([*table_notes(results, table, metric), *ranking_notes(ranking)])
     title = f"{metric_title(metric)} {'↑' if greater_is_better(metric) else '↓'}"
     if format == "markdown":
         return f"### {title}\n\n{_render_markdown(frame, 'configuration')}\n{escape_markdown(notes)}\n"
-    frame.columns = [label.replace(PUBLISHED, "published") for label in frame]
+    frame.columns = [str(label).replace(PUBLISHED, "published") for label in frame.columns]
     label = f"tab:{_slug(results.suite.name)}-{_slug(metric)}"
     return _render_latex(frame, "Configuration", f"{title}. {notes}", label)
 
 
-def export_ranks(results: Results, format: str) -> str:
-    """Write the average ranks by all metrics of the suite as text.
-
-    Parameters
-    ----------
-    results : Results
-    format : {"csv", "latex", "markdown"}
-
-    Returns
-    -------
-    str
-    """
+def _export_ranks(results: Results, format: str) -> str:
+    """Write the average ranks by all metrics of the suite."""
     rankings = [rank_methods(results, metric) for metric in results.suite.metrics]
     if format == "csv":
         names = list(dict.fromkeys(name for ranking in rankings for name in ranking.average_ranks))
@@ -238,18 +216,8 @@ def export_ranks(results: Results, format: str) -> str:
     return _render_latex(frame, "Method", f"Average ranks; 1 is best. {notes}", label)
 
 
-def export_sweeps(results: Results, metric: str) -> str:
-    """Write every point of every sweep as CSV, one row each.
-
-    Parameters
-    ----------
-    results : Results
-    metric : str
-
-    Returns
-    -------
-    str
-    """
+def _export_sweeps(results: Results, metric: str) -> str:
+    """Write every point of every sweep as CSV, one row each."""
     rows = []
     for (label, parameter), cells in results.sweeps.items():
         for (value, configuration), cell in cells.items():
@@ -266,22 +234,26 @@ def export_tables(
     Parameters
     ----------
     results : Results
+        Results of a suite.
     formats : sequence of {"csv", "latex", "markdown"}
+        CSV contains mean, standard deviation and number of runs with all digits. LaTeX needs booktabs; like Markdown, it
+        marks the best and second best method, and adds average ranks and notes.
     published : DataFrame, optional
         Published results to add, as :func:`read_published` returns them.
 
     Returns
     -------
     dict of file name to str
+        Content of each table.
     """
     metrics, texts = results.suite.metrics, {}
     for metric in metrics if results.cells else ():
         for format in formats:
-            texts[f"{metric}.{FORMATS[format]}"] = export_table(results, metric, format, published=published)
+            texts[f"{metric}.{FORMATS[format]}"] = _export_table(results, metric, format, published=published)
     if any(rank_methods(results, metric).average_ranks for metric in metrics):
-        texts |= {f"ranks.{FORMATS[format]}": export_ranks(results, format) for format in formats}
+        texts |= {f"ranks.{FORMATS[format]}": _export_ranks(results, format) for format in formats}
     if results.sweeps and "csv" in formats:
-        texts |= {f"sensitivity-{metric}.csv": export_sweeps(results, metric) for metric in metrics}
+        texts |= {f"sensitivity-{metric}.csv": _export_sweeps(results, metric) for metric in metrics}
     return texts
 
 

@@ -129,7 +129,7 @@ def sensitivity_curves(results: Results, metric: str) -> list[Drawing]:
         entry = results.suite.method(label)
         curves: dict[str, dict[str, Points]] = {}
         for parameter, values in entry.sweep.items():
-            table = results.sweep_table(label, parameter, metric)
+            table = results._sweep_table(label, parameter, metric)
             curves[parameter] = _complete_points(
                 (name, list(zip(values, table[name].itertuples(), strict=True)))
                 for name in results.suite.configurations

@@ -27,24 +27,9 @@ _REASONS = {
 class Ranking:
     """Ranks of the methods by a metric, and tests of their differences.
 
-    Attributes
-    ----------
-    metric : str
-    control : str or None
-    values : DataFrame
-        The ranked means: configurations on which every ranked method is complete × methods.
-    left_out : dict of configuration to str
-        The other configurations, and why.
-    methods_left_out : dict of label to str
-        Methods without a complete result on any configuration, and why.
-    average_ranks : dict of label to float
-        Empty if there is nothing to rank.
-    friedman : FriedmanResult or None
-    nemenyi : NemenyiResult or None
-        None with fewer than three methods (two are compared by Wilcoxon's test) or two configurations.
-    wilcoxon : list of Comparison
-    win_tie_loss : list of WinTieLoss
-        The control against each other method; empty if it is not ranked.
+    values: the ranked means, configurations on which every ranked method is complete × methods. left_out,
+    methods_left_out: the others, and why. friedman, nemenyi: None with fewer than three methods (two are compared by
+    Wilcoxon's test) or two configurations. wilcoxon, win_tie_loss: the control against each other method.
     """
 
     metric: str
@@ -70,13 +55,16 @@ def rank_methods(results: Results, metric: str, *, alpha: float = 0.05) -> Ranki
     Parameters
     ----------
     results : Results
+        Results of a suite.
     metric : str
+        Name of the metric.
     alpha : float, default=0.05
         Level of Friedman's and Nemenyi's tests.
 
     Returns
     -------
     Ranking
+        Average ranks, tests, and what is left out.
     """
     table, methods = results.table(metric), results.labels("method")
     states = select(table, "state")[methods]
@@ -132,18 +120,8 @@ def _find_reason(states: Iterable[str]) -> str:
 class PairComparison:
     """Two methods compared by a metric, over the configurations on which both are complete.
 
-    Attributes
-    ----------
-    metric, one, other : str
-    greater_is_better : bool
-    values : DataFrame
-        Means: configurations × the two methods.
-    left_out : dict of configuration to str
-        The other configurations, and why.
-    counts : WinTieLoss
-        Of the first method.
-    test : Comparison or None
-        Wilcoxon's test; None with fewer than two configurations.
+    values: means, configurations × the two methods. left_out: the other configurations, and why. counts: of the first
+    method. test: None with fewer than two configurations.
     """
 
     metric: str
@@ -162,13 +140,16 @@ def compare_methods(results: Results, one: str, other: str, metric: str) -> Pair
     Parameters
     ----------
     results : Results
+        Results of a suite.
     one, other : str
         Labels of the suite, of any role.
     metric : str
+        Name of the metric.
 
     Returns
     -------
     PairComparison
+        Counts, test, means, and what is left out.
 
     Raises
     ------
@@ -214,13 +195,7 @@ def compare_methods(results: Results, one: str, other: str, metric: str) -> Pair
 class NoiseGap:
     """Share of the distance from the floor (trained on candidates) to the ceiling (trained on truth).
 
-    Attributes
-    ----------
-    floor, ceiling : str
-    shares : DataFrame
-        Configurations × methods: 0 is the floor, 1 the ceiling, negative is worse than the floor.
-    undefined : dict of configuration to str
-        Configurations without a share, and why.
+    shares: configurations × methods; 0 is the floor, 1 the ceiling. undefined: configurations without a share, and why.
     """
 
     floor: str
@@ -230,19 +205,9 @@ class NoiseGap:
 
 
 def noise_gap(results: Results, metric: str = "average_precision") -> NoiseGap | None:
-    """Compute ``(method − floor) / (ceiling − floor)`` from means over folds.
+    """Compute ``(method − floor) / (ceiling − floor)`` from means over folds; None without floor or ceiling.
 
     Undefined where the ceiling does not exceed the floor by at least 0.002, or a run is missing.
-
-    Parameters
-    ----------
-    results : Results
-    metric : str, default="average_precision"
-
-    Returns
-    -------
-    NoiseGap or None
-        None without a floor or a ceiling.
     """
     if not results.labels("floor") or not results.labels("ceiling"):
         return None
@@ -266,18 +231,9 @@ def noise_gap(results: Results, metric: str = "average_precision") -> NoiseGap |
 
 
 def measure_costs(results: Results) -> pd.DataFrame:
-    """Summarize time and memory: the median over folds, then over configurations.
+    """Summarize time and memory, one row per method: the median over folds, then over configurations.
 
-    Parameters
-    ----------
-    results : Results
-
-    Returns
-    -------
-    DataFrame
-        One row per method with a finished run. Columns: ``fit_seconds``, ``fit_ratio``, ``predict_seconds``,
-        ``memory_mb``, ``memory_ratio``, ``n`` and ``n_ratio``. A ratio is to the control on the same configuration,
-        the median over the ``n_ratio`` configurations that both have.
+    A ratio is to the control on the same configuration, the median over the ``n_ratio`` configurations that both have.
     """
     names, labels = results.suite.configurations, results.labels()
 

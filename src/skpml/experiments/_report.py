@@ -161,10 +161,8 @@ def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[
     metric, title = ranking.metric, metric_title(ranking.metric)
     better, arrow = greater_is_better(metric), "↑" if greater_is_better(metric) else "↓"
     cells = format_table(table, mark_best(results, table, metric), _HTML)
-    foot = format_rank_row(ranking, list(cells), _HTML)
-    main = _PageTable(
-        f"{title} {arrow}", pd.concat([cells, foot]), foot=int(foot is not None), descending=better
-    )
+    foot = format_rank_row(ranking, list(cells.columns), _HTML)
+    main = _PageTable(f"{title} {arrow}", pd.concat([cells, foot]), foot=len(foot), descending=better)
     return {
         "metric": metric,
         "title": f"{title} {arrow}",
@@ -179,7 +177,7 @@ def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[
         "sweeps": [
             _PageTable(
                 f"{title} {arrow} of {label} against {parameter}",
-                format_table(results.sweep_table(label, parameter, metric), None, _HTML),
+                format_table(results._sweep_table(label, parameter, metric), None, _HTML),
                 parameter,
                 descending=better,
             )
@@ -353,7 +351,7 @@ def _join(names: list[str]) -> str:
 def _describe_method(results: Results, entry: MethodEntry) -> dict[str, str]:
     """Describe how a method was set up, and which parameters were chosen."""
     counts: dict[str, Counter[str]] = {}
-    for label, _, cell in results.all_cells():
+    for label, _, cell in results._all_cells():
         for record in cell.records if label == entry.label else ():
             for name, value in (record.get("chosen") or {}).items():
                 counts.setdefault(name, Counter())[str(value)] += 1

@@ -70,9 +70,10 @@ class Cell:
 class Results:
     """The records of a suite, in the order of the suite.
 
-    Attributes
+    Parameters
     ----------
     suite : Suite
+        The experiment.
     cells : dict of (label, configuration) to Cell
         For every method without a sweep.
     sweeps : dict of (label, parameter) to dict of (value, configuration) to Cell
@@ -101,6 +102,7 @@ class Results:
         Returns
         -------
         list of str
+            Labels.
         """
         with_cells = {label for label, _ in self.cells}
         entries = [entry for entry in self.suite.methods if entry.label in with_cells]
@@ -112,10 +114,12 @@ class Results:
         Parameters
         ----------
         label : str
+            Label of the column.
 
         Returns
         -------
         {"method", "floor", "ceiling", "published"}
+            Role of the method.
         """
         return "published" if label.endswith(f" ({PUBLISHED})") else self.suite.method(label).role
 
@@ -125,6 +129,7 @@ class Results:
         Parameters
         ----------
         metric : str
+            Name of the metric.
         published : DataFrame, optional
             Published results to add, as :func:`read_published` returns them.
 
@@ -152,30 +157,15 @@ class Results:
             }
         return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1) if added else table
 
-    def sweep_table(self, label: str, parameter: str, metric: str) -> pd.DataFrame:
-        """Summarize a metric over the values of a parameter.
-
-        Parameters
-        ----------
-        label, parameter, metric : str
-
-        Returns
-        -------
-        DataFrame
-            One row per value; columns as in :meth:`table`, with configurations instead of methods.
-        """
+    def _sweep_table(self, label: str, parameter: str, metric: str) -> pd.DataFrame:
+        """Summarize a metric as :meth:`table` does: one row per value of a parameter, configurations as columns."""
         cells = self.sweeps[label, parameter]
         values = list(dict.fromkeys(value for value, _ in cells))
         table = _summarize(cells, values, self.suite.configurations, metric, set(self.absent))
         return table.rename_axis(index=parameter)
 
-    def all_cells(self) -> Iterator[tuple[str, str, Cell]]:
-        """Iterate over all cells, sweeps included.
-
-        Yields
-        ------
-        tuple of label, configuration and Cell
-        """
+    def _all_cells(self) -> Iterator[tuple[str, str, Cell]]:
+        """Iterate over label, configuration and cell, sweeps included."""
         for (label, configuration), cell in self.cells.items():
             yield label, configuration, cell
         for (label, parameter), cells in self.sweeps.items():
@@ -188,8 +178,9 @@ class Results:
         Returns
         -------
         list of dict
+            Records.
         """
-        found = (record for _, _, cell in self.all_cells() for record in (*cell.records, *cell.failures))
+        found = (record for _, _, cell in self._all_cells() for record in (*cell.records, *cell.failures))
         return list({record["key"]: record for record in found}.values())
 
 
@@ -214,7 +205,7 @@ def _summarize(
 
 def select(table: pd.DataFrame, statistic: str) -> pd.DataFrame:
     """Return one statistic of a wide table: rows × methods."""
-    return table.xs(statistic, axis=1, level=1) if table.shape[1] else pd.DataFrame(index=table.index)
+    return pd.DataFrame(table.xs(statistic, axis=1, level=1) if table.shape[1] else None, index=table.index)
 
 
 def metric_title(metric: str) -> str:
@@ -240,6 +231,7 @@ def read_published(path: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
+        The columns of the file.
 
     Raises
     ------
@@ -262,21 +254,23 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
     Parameters
     ----------
     plan : Plan
+        The runs.
     records : iterable of dict
         In any order. Records of other suites, and of earlier contents of data files and modules, are only counted.
 
     Returns
     -------
     Results
+        Records by method and configuration.
     """
     suite = plan.suite
     by_key = {record["key"]: record for record in records}
     found: dict[tuple[str, str, str, str], list[Record]] = {}
     used: set[str] = set()
-    for entry in plan.entries:
-        if record := by_key.get(entry.run.key):
-            parameter, value = entry.swept or ("", "")
-            place = (entry.label, parameter, str(value), entry.run.configuration)
+    for planned in plan.entries:
+        if record := by_key.get(planned.run.key):
+            parameter, value = planned.swept or ("", "")
+            place = (planned.label, parameter, str(value), planned.run.configuration)
             found.setdefault(place, []).append(record)
             used.add(record["key"])
     folds = 1 if suite.kind == "decomposition" else len(suite.only_folds or range(suite.folds))
@@ -313,42 +307,9 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Provenance:
-    """Facts about the runs behind a report.
-
-    Attributes
-    ----------
-    n_expected, n_done, n_failed, n_other : int
-        Runs of the suite (without absent data), finished and failed ones, records of other suites.
-    versions, settings : dict of str to list of str
-        All versions of each package, numbers of threads, and platforms.
-    mixed_versions, mixed_data : list of str
-        Packages with several versions; configurations with several data.
-    failures : dict of (label, type, message) to list of dict
-    warnings : list of (label, message, number of runs)
-    not_converged : dict of label to (runs, of how many)
-    started : tuple of str
-        First and last start of a run; empty without runs.
-    """
-
-    n_expected: int
-    n_done: int
-    n_failed: int
-    n_other: int
-    versions: dict[str, list[str]]
-    settings: dict[str, list[str]]
-    mixed_versions: list[str]
-    mixed_data: list[str]
-    failures: dict[tuple[str, str, str], list[Record]]
-    warnings: list[tuple[str, str, int]]
-    not_converged: dict[str, tuple[int, int]]
-    started: tuple[str, ...]
-
-
-def gather_provenance(results: Results) -> Provenance:
-    """Collect the facts about all runs of a suite."""
-    cells, records = list(results.all_cells()), results.records()
+def gather_provenance(results: Results) -> dict[str, Any]:
+    """Collect the facts about all runs of a suite that a report shows."""
+    cells, records = list(results._all_cells()), results.records()
     facts = [record.get("provenance") or {} for record in records]
     packages: dict[str, set[str]] = {}
     for fact in facts:
@@ -363,25 +324,25 @@ def gather_provenance(results: Results) -> Provenance:
             warnings.update((label, text) for text in dict.fromkeys(map(str, record.get("warnings") or ())))
             if record.get("converged") is not None:
                 converged.setdefault(label, []).append(record["converged"])
-    return Provenance(
-        n_expected=sum(cell.expected for _, name, cell in cells if name not in results.absent),
-        n_done=sum(len(cell.records) for _, _, cell in cells),
-        n_failed=sum(len(cell.failures) for _, _, cell in cells),
-        n_other=results.n_other,
-        versions=versions,
-        settings={
+    return {
+        "n_expected": sum(cell.expected for _, name, cell in cells if name not in results.absent),
+        "n_done": sum(len(cell.records) for _, _, cell in cells),
+        "n_failed": sum(len(cell.failures) for _, _, cell in cells),
+        "n_other": results.n_other,
+        "versions": versions,
+        "settings": {
             name: sorted({str(fact[name]) for fact in facts if fact.get(name) is not None})
             for name in ("threads", "platform")
         },
-        mixed_versions=[package for package, found in versions.items() if len(found) > 1],
-        mixed_data=find_mixed_data(records),
-        failures=group_failures((label, record) for label, _, cell in cells for record in cell.failures),
-        warnings=[(label, message, count) for (label, message), count in warnings.items()],
-        not_converged={
+        "mixed_versions": [package for package, found in versions.items() if len(found) > 1],
+        "mixed_data": find_mixed_data(records),
+        "failures": group_failures((label, record) for label, _, cell in cells for record in cell.failures),
+        "warnings": [(label, message, count) for (label, message), count in warnings.items()],
+        "not_converged": {
             label: (found.count(False), len(found)) for label, found in converged.items() if False in found
         },
-        started=(min(starts), max(starts)) if starts else (),
-    )
+        "started": (min(starts), max(starts)) if starts else (),
+    }
 
 
 def find_mixed_data(records: Iterable[Record]) -> list[str]:

@@ -39,15 +39,7 @@ class WorkerDied(RuntimeError):
 
 @dataclass(frozen=True)
 class Estimate:
-    """Expected time of some runs, one after the other.
-
-    Attributes
-    ----------
-    seconds : float
-        Sum over the runs that can be estimated.
-    unknown : int
-        Number of runs of methods that have not been measured on the same data set.
-    """
+    """Expected seconds of some runs, one after the other, and the number of runs that cannot be estimated."""
 
     seconds: float
     unknown: int
@@ -108,15 +100,7 @@ def format_duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a plan.
-
-    Attributes
-    ----------
-    total, done, failed : int
-        Number of runs, and of those with a result (done or failed), from any process.
-    remaining : Estimate
-        Time to the end at the present pace.
-    """
+    """Number of runs of a plan, of finished and failed ones from any process, and the remaining time."""
 
     total: int
     done: int
@@ -128,21 +112,9 @@ class Progress:
 class Outcome:
     """Result of :func:`run_plan`.
 
-    Attributes
-    ----------
-    executed : list of Run
-        Runs done by this call, failed ones included.
-    skipped : int
-        Runs that had a result before.
-    elsewhere : int
-        Runs that other processes did meanwhile.
-    left : int
-        Runs omitted because of a limit.
-    failed : list of dict
-        Records of all failed runs of the plan, earlier failures included.
-    set_aside : list of str
-        New paths of damaged files, whose runs were repeated.
-    seconds : float
+    executed: runs done by this call, failed ones included. skipped: had a result before. elsewhere: done by other
+    processes meanwhile. left: omitted because of a limit. failed: records of all failed runs of the plan. set_aside: new
+    paths of damaged files, whose runs were repeated.
     """
 
     executed: list[Run] = field(default_factory=list)
@@ -200,6 +172,7 @@ def run_plan(
     Parameters
     ----------
     plan : Plan
+        The runs.
     folder : path-like
         Folder of the records.
     jobs : int, default=1
@@ -217,6 +190,7 @@ def run_plan(
     Returns
     -------
     Outcome
+        Lists of executed, skipped and failed runs.
 
     Raises
     ------
@@ -233,7 +207,7 @@ def run_plan(
     groups = [[run for run in group if _is_due(store.read(run.key), retry_before)] for group in plan.groups()]
     pending = [group for group in groups if group]
     check_data(plan, [run for group in pending for run in group])
-    store.prepare()
+    store._prepare()
     outcome = Outcome(skipped=len(plan.runs) - sum(map(len, pending)))
     if limit is not None:
         pending, outcome.left = _cut(pending, limit)
@@ -314,14 +288,14 @@ def do_task(task: Task) -> list[TaskResult]:
 
 
 def _do_run(run: Run, store: Store, data: FoldData, work: Any, retry_before: str | None) -> TaskResult:
-    with store.claim(run.key) as claimed:
+    with store._claim(run.key) as claimed:
         if not claimed:
             return TaskResult(run, "busy")
         if not _is_due(store.read(run.key), retry_before):
             return TaskResult(run, "present")
-        aside = store.set_aside(run.key)
+        aside = store._set_aside(run.key)
         record = execute(run, data, work=work)
-        store.write(record)
+        store._write(record)
         return TaskResult(run, record["status"], None if aside is None else str(aside))
 
 
@@ -437,8 +411,12 @@ class _Watch:
         estimate = self._timing.estimate(self._waiting.values())
         elapsed = time.monotonic() - self._start
         pace = float(self._jobs)
-        if self._finished >= _RUNS_TO_MEASURE and elapsed >= _SECONDS_TO_MEASURE:
-            # Seconds of work per second; the bound only avoids a division by zero.
-            pace = max(self._spent / elapsed, 1e-9)
+        if elapsed >= _SECONDS_TO_MEASURE:
+            # Seconds of work per second. If hardly anything is finished, runs under way may be nearly done.
+            known = len(self._waiting) - estimate.unknown
+            few = self._finished < _RUNS_TO_MEASURE and known > 0
+            under_way = self._jobs * estimate.seconds / known if few else 0.0
+            # The lower bound only avoids a division by zero.
+            pace = min(max((self._spent + under_way) / elapsed, 1e-9), pace if few else math.inf)
         remaining = Estimate(estimate.seconds / pace, estimate.unknown)
         return Progress(self._total, self._done, self._failed, remaining)

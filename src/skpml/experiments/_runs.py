@@ -26,24 +26,8 @@ _IMPORTED: dict[str, tuple[Path, dict[str, Any]]] = {}
 class Run:
     """One fit and one score. Independent of the suite: suites with a common run share its result.
 
-    Attributes
-    ----------
-    configuration : str
-    seed : int
-        Seed of noise and folds.
-    folds : int
-        0 for a decomposition, which has no folds.
-    fold : int or None
-    method : str
-    parameters : dict
-    tuning : dict or None
-    trained_on : {"candidates", "truth"}
-    history : bool
-    kind : {"classification", "decomposition"}
-    data : dict or None
-        Digest and reading options of a data file; None for data that are loaded by name.
-    code : dict or None
-        Digest of the module of a custom method; None for all others.
+    A decomposition has no folds (folds 0, fold None). data: digest and reading options of a data file; None for data that
+    are loaded by name. code: digest of the module of a custom method; None for all others.
     """
 
     configuration: str
@@ -94,16 +78,7 @@ class Run:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run and its place in a suite.
-
-    Attributes
-    ----------
-    label : str
-        Label of the method.
-    run : Run
-    swept : tuple of str and value, or None
-        The parameter that the sweep sets in this run, and its value.
-    """
+    """A run, the label of its method, and the parameter that a sweep sets in it with its value."""
 
     label: str
     run: Run
@@ -114,11 +89,12 @@ class PlannedRun:
 class Plan:
     """The runs of a suite.
 
-    Attributes
+    Parameters
     ----------
     suite : Suite
+        The experiment.
     entries : list of PlannedRun
-        All runs that can be identified, absent data sets included.
+        All runs that can be identified, on absent data too.
     absent : dict of configuration to reason
         Configurations whose data are missing.
     data_home : Path or None
@@ -162,6 +138,7 @@ class Plan:
         Returns
         -------
         Plan
+            The part.
 
         Raises
         ------
@@ -194,12 +171,14 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
     Parameters
     ----------
     suite : Suite
+        The experiment.
     data_home : path-like, optional
         Folder of the data sets, as in :func:`skpml.datasets.load_dataset`.
 
     Returns
     -------
     Plan
+        The runs.
 
     Examples
     --------
@@ -299,20 +278,10 @@ def code_facts(name: str, folder: Path | None) -> dict[str, Any] | None:
 
 
 def custom_estimator(name: str, folder: Path | None, code: dict[str, Any] | None = None) -> Any:
-    """Create an estimator with default parameters from ``"package.module:Class"``.
+    """Create an estimator with default parameters from ``"package.module:Class"``, which may be next to the suite.
 
-    Parameters
-    ----------
-    name : str
-    folder : Path or None
-        Folder of the suite; its modules can be imported too.
-    code : dict, optional
-        Digest of the module when the run was planned; by default the present one.
-
-    Raises
-    ------
-    SuiteError
-        If the class cannot be imported, is not an estimator, or its module has changed since it was planned.
+    `code` is the digest of the module when the run was planned. Raises SuiteError if the class cannot be imported, is not
+    an estimator, or its module has changed since.
     """
     module_name, _, class_name = name.partition(":")
     if folder is not None and sys.path[:1] != [str(folder)]:

@@ -32,7 +32,7 @@ class Store:
     Parameters
     ----------
     folder : path-like
-        Need not exist; created by :meth:`prepare`.
+        Need not exist.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -43,27 +43,18 @@ class Store:
         """The folder of records."""
         return self.folder / "runs"
 
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Create the folders and remove unfinished files of killed processes."""
         for name in ("runs", "locks", "damaged"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         for rest in self.runs.glob(".*.tmp"):
             # A process that is still writing it holds the lock of the run.
-            with self.claim(rest.name[1:].partition(".")[0]) as claimed:
+            with self._claim(rest.name[1:].partition(".")[0]) as claimed:
                 if claimed:
                     rest.unlink(missing_ok=True)
 
-    def path(self, key: str) -> Path:
-        """Return the path of the record of a run.
-
-        Parameters
-        ----------
-        key : str
-
-        Returns
-        -------
-        Path
-        """
+    def _path(self, key: str) -> Path:
+        """Return the path of the record of a run."""
         return self.runs / f"{key}.json"
 
     def keys(self) -> set[str]:
@@ -72,6 +63,7 @@ class Store:
         Returns
         -------
         set of str
+            Keys.
         """
         names = os.listdir(self.runs) if self.runs.is_dir() else []
         return {name[:-5] for name in names if name.endswith(".json") and name[0] != "."}.union(self._packed)
@@ -82,6 +74,7 @@ class Store:
         Parameters
         ----------
         key : str
+            Key of the run.
 
         Returns
         -------
@@ -89,7 +82,7 @@ class Store:
             None if there is no record or its file is damaged.
         """
         try:
-            content = json.loads(self.path(key).read_bytes())
+            content = json.loads(self._path(key).read_bytes())
         except FileNotFoundError:
             content = self._packed.get(key)
         except ValueError:
@@ -101,62 +94,51 @@ class Store:
         return unpack(self.folder / PACK_NAME)
 
     def records(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
-        """Read all readable records, or those of some runs, ordered by key.
+        """Read all readable records, or those of some runs.
 
         Parameters
         ----------
         keys : iterable of str, optional
+            Keys of the runs.
 
         Returns
         -------
         list of dict
+            Ordered by key.
         """
         found = (self.read(key) for key in sorted(self.keys() if keys is None else set(keys)))
         return [record for record in found if record is not None]
 
-    def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return which of these runs have a file that cannot be read.
+    def damaged(self, keys: Iterable[str]) -> list[Path]:
+        """Find files that cannot be read.
 
         Parameters
         ----------
         keys : iterable of str
+            Keys of the runs.
 
         Returns
         -------
-        list of str
+        list of Path
+            Damaged files of these runs.
         """
-        return [key for key in sorted(self.keys() & set(keys)) if self.read(key) is None]
+        return [self._path(key) for key in sorted(self.keys() & set(keys)) if self.read(key) is None]
 
-    def set_aside(self, key: str) -> Path | None:
-        """Move a damaged file to ``damaged/``; only for the process that has claimed the run.
-
-        Parameters
-        ----------
-        key : str
-
-        Returns
-        -------
-        Path or None
-            The new path; None if the file is not damaged.
-        """
-        if not self.path(key).exists() or self.read(key) is not None:
+    def _set_aside(self, key: str) -> Path | None:
+        """Move a damaged file to ``damaged/`` and return its new path; the run must be claimed."""
+        if not self._path(key).exists() or self.read(key) is not None:
             return None
         count = 1
         while (target := self.folder / "damaged" / f"{key}.{count}.json").exists():
             count += 1
-        os.replace(self.path(key), target)
+        os.replace(self._path(key), target)
         return target
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Write a record atomically.
-
-        Parameters
-        ----------
-        record : dict
-        """
+    def _write(self, record: dict[str, Any]) -> None:
+        """Write a record atomically."""
         text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
         with (
-            replacing(self.path(record["key"]), overwrite=True) as (temporary,),
+            replacing(self._path(record["key"]), overwrite=True) as (temporary,),
             temporary.open("w", encoding="utf-8") as file,
         ):
             file.write(text + "\n")
@@ -165,19 +147,10 @@ class Store:
             os.fsync(file.fileno())
 
     @contextmanager
-    def claim(self, key: str) -> Iterator[bool]:
-        """Lock a run for this process until the block or the process ends.
+    def _claim(self, key: str) -> Iterator[bool]:
+        """Lock a run until the block or the process ends; gives False if another process holds the lock.
 
         The holder must check again for a record: the previous holder may have written it.
-
-        Parameters
-        ----------
-        key : str
-
-        Yields
-        ------
-        bool
-            False if another process holds the lock.
         """
         lock = FileLock(self.folder / "locks" / f"{key}.lock")
         try:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path, PurePath
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from skpml.datasets import READERS
 from skpml.metrics import METRICS
@@ -56,16 +56,7 @@ class _Part(BaseModel):
 
 
 class Tuning(_Part):
-    """How the parameters of a method are chosen inside each training fold.
-
-    Attributes
-    ----------
-    selector : {"label-free", "oracle"}
-        Without true labels, or with the true labels of inner folds.
-    grid : mapping of parameter to list of values
-    inner_folds : int
-    search : {"grid", "halving"}
-    """
+    """How the parameters of a method are chosen inside each training fold, with or without true labels."""
 
     selector: Literal["label-free", "oracle"] = "label-free"
     grid: dict[str, list[Any]] = Field(min_length=1)
@@ -74,25 +65,10 @@ class Tuning(_Part):
 
 
 class MethodEntry(_Part):
-    """A method of a suite.
+    """A method of a suite; its label is its name by default.
 
-    Attributes
-    ----------
-    name : str
-        As in :func:`skpml.list_methods`, or ``"package.module:Class"`` for a custom class.
-    label : str
-        Unique name in tables; `name` by default.
-    role : {"method", "floor", "ceiling"}
-        A ceiling is trained on true labels.
-    parameters : mapping
-        Parameters that differ from the defaults.
-    by_data : mapping of data set or configuration to parameters
-        Those of a configuration override those of a data set, which override `parameters`.
-    tuning : Tuning or None
-    sweep : mapping of parameter to list of values
-        One run for each value, one parameter at a time.
-    history : bool
-        Store what the method records about its iterations.
+    Parameters by data: those of a configuration override those of a data set, which override `parameters`. A sweep is one
+    run for each value, one parameter at a time. A ceiling is trained on true labels.
     """
 
     name: str
@@ -112,16 +88,7 @@ class MethodEntry(_Part):
         return values
 
     def parameters_on(self, configuration: str) -> dict[str, Any]:
-        """Return the parameters for a configuration, before any sweep or tuning.
-
-        Parameters
-        ----------
-        configuration : str
-
-        Returns
-        -------
-        dict
-        """
+        """Return the parameters for a configuration, before any sweep or tuning."""
         chosen = dict(self.parameters)
         for key in dict.fromkeys((dataset_of(configuration), configuration)):
             chosen |= self.by_data.get(key, {})
@@ -131,9 +98,10 @@ class MethodEntry(_Part):
 class Suite(_Part):
     """An experiment: configurations × seeds × folds × methods, and what to report.
 
-    Attributes
+    Parameters
     ----------
     name, title, description : str
+        Texts of the report.
     kind : {"comparison", "ablation", "sensitivity", "convergence", "decomposition"}
         Which figures the report contains.
     configurations : list of str
@@ -150,7 +118,8 @@ class Suite(_Part):
         Metrics in tables; records contain all metrics.
     control : str or None
         Label of the method that the others are compared with.
-    methods : list of MethodEntry
+    methods : list of MethodEntry or dict
+        Methods with their parameters, tuning and role.
     """
 
     name: str = Field(min_length=1)
@@ -166,8 +135,9 @@ class Suite(_Part):
     control: str | None = None
     methods: list[MethodEntry] = Field(min_length=1)
 
-    _folder: Path | None = PrivateAttr(default=None)
-    _source: str = PrivateAttr(default="")
+    # Set by load_suite; no private attributes of pydantic, which add a public method.
+    _folder: ClassVar[Path | None] = None
+    _source: ClassVar[str] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -194,10 +164,12 @@ class Suite(_Part):
         Parameters
         ----------
         label : str
+            Label of the method.
 
         Returns
         -------
         MethodEntry
+            Its settings.
 
         Raises
         ------
@@ -228,6 +200,7 @@ def shipped_suites() -> list[str]:
     Returns
     -------
     list of str
+        Names for :func:`load_suite`.
 
     Examples
     --------
@@ -245,10 +218,12 @@ def load_suite(name: str | Path) -> Suite:
     Parameters
     ----------
     name : str or path-like
+        Name or path.
 
     Returns
     -------
     Suite
+        The experiment.
 
     Raises
     ------
@@ -281,7 +256,7 @@ def load_suite(name: str | Path) -> Suite:
     except UnicodeDecodeError:
         raise SuiteError("the file is not UTF-8", str(path)) from None
     suite = parse_suite(text, source=str(path))
-    suite._folder = path.resolve().parent
+    object.__setattr__(suite, "_folder", path.resolve().parent)
     return suite
 
 
@@ -297,7 +272,7 @@ def parse_suite(text: str, *, source: str) -> Suite:
         raise SuiteError(_describe_problem(first), source, _format_key(first["loc"])) from None
     except _Contradiction as error:
         raise SuiteError(error.problem, source, _format_key(error.path)) from None
-    suite._source = source
+    object.__setattr__(suite, "_source", source)
     return suite
 
 
