@@ -31,10 +31,8 @@ class OrthogonalDecomposition:
         R and Q.
     objective : list of float
         Value after every iteration.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the stopping rule was met.
+    n_iter, converged : int and bool
+        Number of iterations, and whether the stopping rule was met.
     """
 
     pseudo_labels: Array
@@ -52,10 +50,8 @@ class SparseDecomposition:
     ----------
     low_rank, sparse : array of shape (n, c)
         G and N.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the stopping rule was met.
+    n_iter, converged : int and bool
+        Number of iterations, and whether the stopping rule was met.
     """
 
     low_rank: Array

@@ -29,14 +29,7 @@ Callback = Callable[[int, dict[str, float]], Any]
 
 COMPONENTS: tuple[Component, ...] = ("decomposition", "alignment", "prototypes")
 # The columns of a history: the weighted terms, their sum, and how far the label basis has turned.
-TERMS = (
-    "global_alignment",
-    "decomposition",
-    "low_rank",
-    "local_alignment",
-    "prototypes",
-    "classifier",
-)
+TERMS = ("global_alignment", "decomposition", "low_rank", "local_alignment", "prototypes", "classifier")
 HISTORY = (*TERMS, "objective", "basis_drift")
 
 
@@ -64,30 +57,21 @@ WEIGHTS = tuple(field.name for field in fields(Weights))
 class Solution:
     """Result of :func:`solve`.
 
-    As in the paper, the last step of a fit is one in the pseudo-labels. Prototypes are those of the final pseudo-labels;
-    the classifier and the label basis were computed just before that step. At convergence the difference is of the order
-    of the tolerance.
+    Prototypes are those of the final pseudo-labels. As in the paper, classifier and label basis were computed just before
+    the last step in the pseudo-labels.
 
     Parameters
     ----------
-    coef : array of shape (d, c)
-        Classifier P1 P2ᵀ: scores are ``X @ coef``.
-    scores : array of shape (n, c)
-        Scores of the training rows.
+    coef, scores : array of shape (d, c) and (n, c)
+        Classifier P1 P2ᵀ, and the scores ``X @ coef`` of the training rows.
     feature_projection, label_projection : array of shape (d, m) and (c, m)
         P1 and P2.
-    pseudo_labels : array of shape (n, c)
-        R, between 0 and the candidates.
-    basis : array of shape (c, c)
-        Q.
-    prototypes : array of shape (d, c)
-        V.
+    pseudo_labels, basis, prototypes : array of shape (n, c), (c, c) and (d, c)
+        R (between 0 and the candidates), Q and V.
     history : dict of str to list of float
         One value per iteration: each weighted loss term, ``"objective"`` (their sum) and ``"basis_drift"`` (‖Q − I‖).
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the stopping rule was met.
+    n_iter, converged : int and bool
+        Number of iterations, and whether the stopping rule was met.
     """
 
     coef: Array
@@ -149,20 +133,10 @@ def solve(
     weights : Weights
         Weights of the terms.
     subspace_dim : int or None, default=None
-        Dimension m of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every
-        update and stays the identity.
-    prototypes : {"mean", "least-squares"}, default="mean"
-        Form of V.
-    basis : {"identity", "orthogonal"}, default="identity"
-        Keep Q at the identity, or learn it.
-    without : collection of {"decomposition", "alignment", "prototypes"}, default=()
-        Terms to omit, for ablation. Without alignment the classifier is fitted once, to the final pseudo-labels.
-    max_iter : int, default=50
-        Maximum number of iterations.
-    tol : float, default=1e-3
-        Stop when the relative change of the objective is at most this.
-    callback : callable or None, default=None
-        Called as ``callback(iteration, losses)`` after every iteration; a true return value stops the fit.
+        Dimension m of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every update
+        and stays the identity.
+    prototypes, basis, without, max_iter, tol, callback : optional
+        As in :class:`PMLMA`. Without alignment the classifier is fitted once, to the final pseudo-labels.
 
     Returns
     -------

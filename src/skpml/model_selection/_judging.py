@@ -33,20 +33,12 @@ PointScores = Iterator[tuple[int, Array]]
 
 
 class InnerFolds:
-    """Cut training rows into inner folds.
+    """Inner folds of training rows: ``splits`` are pairs of training rows and held-out rows.
 
-    Folds, and the order of their training rows, depend on the content of the rows and not on their order in X. With
-    ``copies_together``, rows with equal features are in the same fold: a copy of a held-out row among the training rows
-    would give its labels away.
-
-    Attributes
-    ----------
-    splits : list of (training rows, held-out rows)
-        Training rows are in random order, so that any first part of them is a random sample.
-    shuffled : (n,)
-        All rows in random order.
-    distinct : (m,)
-        With ``copies_together``, one row of each group of copies; else all rows.
+    Folds depend on the content of the rows and not on their order in X. Training rows are in random order, so that any
+    first part of them is a random sample; ``shuffled`` are all rows in such an order. With ``copies_together``, rows with
+    equal features are in the same fold, since a copy of a held-out row among the training rows would give its labels
+    away; ``distinct`` are then one row of each group of copies, else all rows.
     """
 
     def __init__(
@@ -112,23 +104,14 @@ def mean_of_folds(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """How well points rank the labels of held-out rows.
-
-    Attributes
-    ----------
-    points : list
-        Every point that was tried, sorted.
-    precision : list of float
-        Mean average precision of the rows; −∞ for a point whose scores are not finite.
-    fold_precision : list of list of float
-        The same for each fold; NaN for a fold in which no row has some but not all labels.
-    distance : list of float
-        By how many standard errors the rows of a point fall short of those of the best point.
-    """
+    """How well points, sorted, rank the labels of held-out rows."""
 
     points: list[Any]
+    # Mean average precision of the rows; −∞ for a point whose scores are not finite.
     precision: list[float]
+    # The same for each fold; NaN for a fold in which no row has some but not all labels.
     fold_precision: list[list[float]]
+    # By how many standard errors the rows of a point fall short of those of the best point.
     distance: list[float]
 
     def best(self, count: int = 1, within: float = np.inf) -> list[Any]:

@@ -81,14 +81,11 @@ class Selection:
         One for each point, in the order of the grid: ``"parameters"``, ``"mean_score"``, ``"fold_scores"``, and
         ``"n_rows"``, the number of training rows. With ``search="halving"``, points that were dropped have the scores of
         their last round.
-    n_fits : int
-        Number of fits on inner folds, of any size.
-    full_fits : float
-        The same, each fit counted by its share of the rows of a whole inner training fold.
-    selector : {"label-free", "oracle"}
-        "oracle" has used true labels.
-    search : {"grid", "halving"}
-        How the grid was searched.
+    n_fits, full_fits : int and float
+        Number of fits on inner folds, of any size, and the same with each fit counted by its share of the rows of a whole
+        inner training fold.
+    selector, search : str
+        As given. "oracle" has used true labels.
     """
 
     parameters: dict[str, Any]
