@@ -65,7 +65,7 @@ def test_configurations_by_name(home):
 def test_real_candidates_are_not_drowned_in_noise(home, truth):
     write_dataset(example(truth=truth), home / "mine.npz")
     assert_same_content(load_dataset("mine"), example(truth=truth))
-    with pytest.raises(ValueError, match="candidate labels of its own"):
+    with pytest.raises(ValueError, match="has its own candidate labels"):
         load_dataset("mine", candidates=3)
 
 

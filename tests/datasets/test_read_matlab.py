@@ -71,7 +71,9 @@ def test_label_names_as_cells_or_char_matrix(tmp_path):
 def test_square_labels_need_the_layout(tmp_path):
     square = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]])
     path = mat(tmp_path, data=X[:3], target=square)
-    with pytest.raises(TableError, match=r"cannot tell rows from labels in 'target', it is square \(3×3\)"):
+    with pytest.raises(
+        TableError, match=r"cannot tell rows from labels in 'target' because it is square \(3×3\)"
+    ):
         read_dataset(path)
     np.testing.assert_array_equal(read_dataset(path, label_layout="rows_by_labels").truth, square)
     np.testing.assert_array_equal(read_dataset(path, label_layout="labels_by_rows").truth, square.T)
@@ -79,7 +81,7 @@ def test_square_labels_need_the_layout(tmp_path):
 
 def test_labels_alone_need_the_layout(tmp_path):
     path = mat(tmp_path, target=TRUTH)
-    with pytest.raises(TableError, match="there are no features to tell from"):
+    with pytest.raises(TableError, match="because there are no features; pass label_layout='rows_by_labels'"):
         read_dataset(path)
     assert read_dataset(path, label_layout="rows_by_labels").X is None
 
@@ -90,7 +92,7 @@ def test_labels_alone_need_the_layout(tmp_path):
         ({"data": X}, r"no label matrix found; name one by .* \(it has data 6×2\)"),
         (
             {"data": X, "X": X, "target": TRUTH},
-            'data and X could all be the features; choose by features="data"',
+            "data and X could all be the features; choose by features='data'",
         ),
         ({"data": X, "target": TRUTH[:5]}, "'target' is 5×3, but the features have 6 rows"),
         (

@@ -161,6 +161,8 @@ def example(*, folder: Path, force: bool) -> None:
     """
     from skpml.datasets import write_example
 
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise click.ClickException(f"{folder} is not empty; --force replaces files in it")
     dataset = write_example(folder, overwrite=force)
     n_rows, n_tags = len(dataset.candidates), dataset.candidates.sum()
     n_wrong = (dataset.candidates != dataset.truth).sum()

@@ -22,6 +22,7 @@ from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_dataset
 from skpml.tables import (
+    Argument,
     TableError,
     find_repeated,
     format_names,
@@ -32,8 +33,7 @@ from skpml.tables import (
 )
 
 _MEKA = re.compile(r"(?:(?P<name>.*):)?[^:]*?-[cC]\s+(?P<count>-?\d+)", re.DOTALL)
-_FALSE = ("0", "false", "no", "-1", "0.0")
-_TRUE = ("1", "true", "yes", "1.0")
+_BINARY = dict.fromkeys(("0", "false", "no", "-1", "0.0"), 0) | dict.fromkeys(("1", "true", "yes", "1.0"), 1)
 
 
 def read_arff(
@@ -115,18 +115,15 @@ def _label_mask(
     counted = _counted_mask(path, table)
     named = _named_mask(path, table, read_label_names(beside)) if beside.is_file() else None
     if counted is not None and named is not None and counted != named:
-        raise TableError(
-            f"its relation ({table.relation!r}) and {beside.name} name different labels; "
-            "pass xml=… to go by a file",
-            path=path,
-        )
+        problem = f"its relation ({table.relation!r}) and {beside.name} name different labels; pass "
+        raise TableError(problem, Argument("xml", ...), " to go by a file", path=path)
     mask = named or counted
     if mask is None:
         raise TableError(
-            f"cannot tell labels from features: put Mulan's label file at {beside.name}, pass xml=… or "
-            "label_attributes=[…], or give the number of labels in MEKA's way, as in @relation 'name: -C 6'",
-            path=path,
-        )
+            f"cannot tell labels from features: put Mulan's label file at {beside.name}, pass ", Argument("xml", ...),
+            " or ", Argument("label_attributes", ...), ", or write the number of labels in the style of MEKA, as in "
+            "@relation 'name: -C 6'", path=path,
+        )  # fmt: skip
     return mask
 
 
@@ -134,7 +131,7 @@ def _named_mask(path: Path, table: ArffTable, names: Sequence[str]) -> list[bool
     if missing := sorted(set(names).difference(table.names)):
         raise TableError(f"has no attribute for the label(s) {format_names(missing)}", path=path)
     if not names:
-        raise TableError("label_attributes names no label", path=path)
+        raise TableError(Argument("label_attributes"), " names no label", path=path)
     return [name in names for name in table.names]
 
 
@@ -149,35 +146,26 @@ def _counted_mask(path: Path, table: ArffTable) -> list[bool] | None:
 
 
 def _label_column(path: Path, table: ArffTable, index: int) -> LabelMatrix:
-    kind, values = table.kinds[index], table.column(index)
+    name, kind, values = table.names[index], table.kinds[index], table.column(index)
     missing = np.flatnonzero(np.isnan(values))
     if missing.size:
-        problem = f"label {table.names[index]!r} has no value; write 0 or 1"
-        raise TableError(problem, line=table.lines[missing[0]], path=path)
+        problem, line = f"label {name!r} has no value; write 0 or 1", table.lines[missing[0]]
+        raise TableError(problem, path=path, line=line, column=name)
     if isinstance(kind, list):
         try:
-            meaning = np.array([_binary(value) for value in kind])
-        except ValueError as exc:
-            raise TableError(
-                f"label {table.names[index]!r} may be declared {{0,1}}, {{FALSE,TRUE}} or {{NO,YES}}, "
-                f"not {{{', '.join(kind)}}}",
-                path=path,
-            ) from exc
+            meaning = np.array([_BINARY[value.lower()] for value in kind])
+        except KeyError as exc:
+            allowed = "{0,1}, {FALSE,TRUE} or {NO,YES}"
+            problem = f"label {name!r} may be declared {allowed}, not {{{', '.join(kind)}}}"
+            raise TableError(problem, path=path, column=name, value=tuple(kind), expected=allowed) from exc
         values = meaning[values.astype(int)]
     values = np.where(values == -1, 0, values)
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if wrong.size:
-        problem = f"label {table.names[index]!r} is {values[wrong[0]]:g}, not 0 or 1"
-        raise TableError(problem, line=table.lines[wrong[0]], path=path)
+        value, line = values[wrong[0]], table.lines[wrong[0]]
+        problem = f"label {name!r} is {value:g}, not 0 or 1"
+        raise TableError(problem, path=path, line=line, column=name, value=value, expected="0 or 1")
     return values.astype(np.uint8)
-
-
-def _binary(value: str) -> int:
-    if value.lower() in _FALSE:
-        return 0
-    if value.lower() in _TRUE:
-        return 1
-    raise ValueError(value)
 
 
 def _features(path: Path, table: ArffTable, kept: list[int]) -> Any:
@@ -199,11 +187,11 @@ def _features(path: Path, table: ArffTable, kept: list[int]) -> Any:
     if not finite.all():
         place = np.argwhere(~finite)[0]
         row, column = (entries.row[place[0]], entries.col[place[0]]) if table.sparse else place
+        name, line = table.names[kept[column]], table.lines[row]
         problem = (
-            f"row {row}, feature {table.names[kept[column]]!r}: the value is missing or not finite; "
-            "fill it in or drop it first"
+            f"row {row}, feature {name!r}: the value is missing or not finite; fill it in or drop it first"
         )
-        raise TableError(problem, line=table.lines[row], path=path)
+        raise TableError(problem, path=path, line=line, row=int(row), column=name)
     return X
 
 
@@ -265,18 +253,16 @@ def read_arff_table(path: Path, *, encoding: str, ignore: tuple[str, ...] = ()) 
         text = path.read_text(encoding=encoding)
     except UnicodeDecodeError as exc:
         line = path.read_bytes().count(b"\n", 0, exc.start) + 1
-        problem = f'not {encoding} text; if it is sound, pass its encoding, as in encoding="latin-1"'
-        raise TableError(problem, line=line, path=path) from exc
+        problem, latin = f"not {encoding} text; pass its encoding, as in ", Argument("encoding", "latin-1")
+        raise TableError(problem, latin, path=path, line=line, value=encoding) from exc
     # Not str.splitlines, which also splits at characters that may stand inside a value.
     lines = text.replace("\r\n", "\n").split("\n")
     table = ArffTable()
     start = _read_header(path, lines, table)
     for name, kind in zip(table.names, table.kinds, strict=True):
         if isinstance(kind, str) and name not in ignore:
-            raise TableError(
-                f"attribute {name!r} holds {kind} values, not numbers; leave it out by ignore=[{name!r}]",
-                path=path,
-            )
+            problem = f"attribute {name!r} holds {kind} values, not numbers; leave it out by "
+            raise TableError(problem, Argument("ignore", [name]), path=path, column=name)
     _read_data(path, lines, start, table)
     return table
 
@@ -290,9 +276,9 @@ def _read_header(path: Path, lines: list[str], table: ArffTable) -> int:
                 raise TableError("@data comes before any @attribute", line=number, path=path)
             return number
         if keyword == "@relation" and (match := _RELATION.match(line)):
-            table.relation = _unquoted(match[1].strip())
+            table.relation = _unquote(match[1].strip())
         elif keyword == "@attribute" and (match := _ATTRIBUTE.match(line)):
-            _add_attribute(path, number, table, _unquoted(match[1]), match[2].strip())
+            _add_attribute(path, number, table, _unquote(match[1]), match[2].strip())
         elif match := _MARKER.match(line):
             table.markers[match[1]] = match[2].strip()
         elif line and not line.startswith("%"):
@@ -312,7 +298,7 @@ def _add_attribute(path: Path, number: int, table: ArffTable, name: str, declare
             raise TableError(
                 f"attribute {name!r}: the list of values lacks its closing }}", line=number, path=path
             )
-        kind = [_unquoted(value) for value in _NOMINAL_VALUE.findall(declared[1:-1])]
+        kind = [_unquote(value) for value in _NOMINAL_VALUE.findall(declared[1:-1])]
     elif word in _NUMERIC:
         kind = None
     elif word in ("string", "date"):
@@ -323,13 +309,13 @@ def _add_attribute(path: Path, number: int, table: ArffTable, name: str, declare
     table.kinds.append(kind)
 
 
-def _unquoted(word: str) -> str:
+def _unquote(word: str) -> str:
     if len(word) >= 2 and word[0] == word[-1] and word[0] in "'\"":
         return re.sub(r"\\(.)", r"\1", word[1:-1])
     return word
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """Write a word as ARFF reads it back."""
     return "'" + re.sub(r"(['\\])", r"\\\1", word) + "'"
 
@@ -374,7 +360,7 @@ def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> No
 
 def _liac_type(kind: list[str] | str | None) -> str:
     if isinstance(kind, list):
-        return "{" + ",".join(quoted(value) for value in kind) + "}"
+        return "{" + ",".join(quote_word(value) for value in kind) + "}"
     return "string" if kind is not None else "numeric"
 
 
@@ -427,7 +413,7 @@ def write_arff(
     markers = {"rows": str(len(labels)), "labels": "candidates" if dataset.truth is None else "truth"}
     parts: dict[Path, Iterable[str]] = {}
     name = re.sub(r"\s+", " ", dataset.name or path.stem)
-    declared = [f"@attribute {quoted(label)} {{0,1}}" for label in dataset.label_names]
+    declared = [f"@attribute {quote_word(label)} {{0,1}}" for label in dataset.label_names]
     meka_relation = f"{name}: -C {len(declared)}"
     if dataset.truth is not None and not np.array_equal(dataset.truth, dataset.candidates):
         beside = path.with_name(f"{path.stem}.candidates.arff")
@@ -435,7 +421,7 @@ def write_arff(
         parts[beside] = _arff_lines(
             meka_relation, declared, {"rows": str(len(labels))}, sp.csr_array(dataset.candidates)
         )
-    numeric = [f"@attribute {quoted(feature)} numeric" for feature in feature_names]
+    numeric = [f"@attribute {quote_word(feature)} numeric" for feature in feature_names]
     blocks = [] if dataset.X is None else [dataset.X]
     stack: Any = sp.hstack if sp.issparse(dataset.X) or dataset.X is None else np.hstack
     if style == "mulan":
@@ -472,7 +458,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 def _arff_lines(relation: str, attributes: list[str], markers: dict[str, str], values: Any) -> Iterator[str]:
     for key, text in markers.items():
         yield f"% skpml-{key}: {text}\n"
-    yield f"@relation {quoted(relation)}\n\n"
+    yield f"@relation {quote_word(relation)}\n\n"
     for attribute in attributes:
         yield f"{attribute}\n"
     yield "\n@data\n"

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from skpml.datasets._partial_dataset import PartialDataset
 from skpml.datasets._registry import DatasetFacts
 from skpml.noise import top_up
+from skpml.tables import Argument, TableError
 
 DEFAULT_CANDIDATES = 6
 DIGITS = DatasetFacts("digits", 1797, 64, 10, 3.5008)
@@ -98,18 +99,10 @@ def _measured(images: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
 
 
 def add_candidates(dataset: PartialDataset, candidates: int, random_state: Any) -> PartialDataset:
-    """Return the data set with each row filled up to a number of candidates.
-
-    Raises
-    ------
-    ValueError
-        If the truth is unknown, or the set has false candidates already.
-    """
+    """Fill each row up to a number of candidates; TableError if the data set has false candidates already."""
     if dataset.truth is None or not np.array_equal(dataset.truth, dataset.candidates):
-        raise ValueError(
-            f"{dataset.name!r} has candidate labels of its own: load it without candidates=…, or replace "
-            "them by dataset.with_candidates(…)"
-        )
+        problem = f"{dataset.name!r} has its own candidate labels: load it without "
+        raise TableError(problem, Argument("candidates", ...), ", or use dataset.with_candidates")
     if candidates == 0:
         return dataset
     return dataset.with_candidates(top_up(dataset.truth, candidates, random_state=random_state))

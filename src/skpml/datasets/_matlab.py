@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import PartialDataset, as_label_matrix, build_dataset
-from skpml.tables import TableError, parsing
+from skpml.tables import Argument, TableError, parsing
 
 LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
 
@@ -66,10 +66,13 @@ def read_mat(
     chosen_truth = _choose(path, variables, truth, TRUTH_VARIABLES, "truth")
     chosen_candidates = _choose(path, variables, candidates, CANDIDATE_VARIABLES, "candidates")
     if chosen_truth is None and chosen_candidates is None:
-        raise TableError(
-            f'no label matrix found; name one by truth="…" or candidates="…" (it has {_contents(variables)})',
-            path=path,
+        either = (
+            Argument("truth", ...),
+            " or ",
+            Argument("candidates", ...),
+            f" (it has {_contents(variables)})",
         )
+        raise TableError("no label matrix found; name one by ", *either, path=path)
     X = None if chosen_features is None else _matrix(path, variables, chosen_features)
     if _OURS in variables:
         label_layout = label_layout or "labels_by_rows"
@@ -112,17 +115,14 @@ def _choose(
         return named
     found = [name for name in variables if name.lower() in usual]
     if len(found) > 1:
-        raise TableError(
-            f'{" and ".join(found)} could all be the {role}; choose by {role}="{found[0]}"', path=path
-        )
+        problem = f"{' and '.join(found)} could all be the {role}; choose by "
+        raise TableError(problem, Argument(role, found[0]), path=path, value=tuple(found))
     return found[0] if found else None
 
 
 def _contents(variables: dict[str, Any]) -> str:
-    return (
-        ", ".join(f"{name} {'×'.join(map(str, np.shape(value)))}" for name, value in variables.items())
-        or "nothing"
-    )
+    shapes = (f"{name} {'×'.join(map(str, np.shape(value)))}" for name, value in variables.items())
+    return ", ".join(shapes) or "nothing"
 
 
 def _matrix(path: Path, variables: dict[str, Any], name: str) -> Any:
@@ -143,16 +143,10 @@ def _labels(
     rows_first, rows_second = matrix.shape[0] == n_rows, matrix.shape[1] == n_rows
     if layout is None:
         if n_rows is None or (rows_first and rows_second):
-            why = (
-                "there are no features to tell from"
-                if n_rows is None
-                else f"it is square ({n_rows}×{n_rows})"
-            )
-            raise TableError(
-                f"cannot tell rows from labels in {name!r}, {why}; "
-                'pass label_layout="rows_by_labels" or "labels_by_rows"',
-                path=path,
-            )
+            why = "there are no features" if n_rows is None else f"it is square ({n_rows}×{n_rows})"
+            layouts = (Argument("label_layout", layout) for layout in ("rows_by_labels", "labels_by_rows"))
+            problem = f"cannot tell rows from labels in {name!r} because {why}; pass "
+            raise TableError(problem, next(layouts), " or ", next(layouts), path=path)
         if not (rows_first or rows_second):
             problem = f"{name!r} is {matrix.shape[0]}×{matrix.shape[1]}, but the features have {n_rows} rows"
             raise TableError(problem, path=path)
