@@ -78,9 +78,14 @@ scores : array-like of shape (n_rows, n_labels)
     "decisions": f"""\
 decisions : {_LABELS}
     Assigned labels, 0 or 1.""",
-    "noise_random_state": """\
+    "random_state_and_candidates": """\
 random_state : int, RandomState, Generator or None, default=None
-    Source of randomness; an int makes the result repeatable.""",
+    Source of randomness; an int makes the result repeatable.
+
+Returns
+-------
+ndarray of uint8, shape (n_rows, n_labels)
+    Candidate labels.""",
     # Parameters of functions of tables of results.
     "results_table": """\
 table : DataFrame or array-like of shape (N, k)
@@ -90,19 +95,26 @@ lower_is_better : bool, default=False
     True for losses.
 methods : sequence of str, optional
     Names of the columns; by default those of the data frame, or their numbers.""",
-    "candidates_returned": """\
-ndarray of uint8, shape (n_rows, n_labels)
-    Candidate labels.""",
 }
-_SCORES = "\n".join(["Parameters", "----------", _TEXTS["truth"], _TEXTS["scores"]])
-_DECISIONS = "\n".join(["Parameters", "----------", _TEXTS["truth"], _TEXTS["decisions"]])
+_LOSS = "\n\nReturns\n-------\nfloat\n    Between 0 (best) and 1."
+_GAIN = "\n\nReturns\n-------\nfloat\n    Between 0 and 1 (best)."
+_SCORES = f"Parameters\n----------\n{_TEXTS['truth']}\n{_TEXTS['scores']}"
+_DECISIONS = f"Parameters\n----------\n{_TEXTS['truth']}\n{_TEXTS['decisions']}"
 _TEXTS |= {
     # Whole sections, for the metrics.
     "parameters_scores": _SCORES,
-    "parameters_decisions": _DECISIONS,
-    "returns_loss": "Returns\n-------\nfloat\n    Between 0 (best) and 1.",
-    "returns_gain": "Returns\n-------\nfloat\n    Between 0 and 1 (best).",
-    "returns_loss_or_nan": "Returns\n-------\nfloat\n    Between 0 (best) and 1. NaN, with a warning, if no row is left.",
+    "returns_gain": _GAIN.lstrip(),
+    "returns_loss_or_nan": f"{_LOSS.lstrip()} NaN, with a warning, if no row is left.",
+    "decision_loss": _DECISIONS + _LOSS,
+    "decision_gain": _DECISIONS + _GAIN,
+    "decision_gain_by_label": f"""\
+{_DECISIONS}
+zero_division : float, default=0.0
+    Value of F1 if no label is true and none is assigned.{_GAIN}""",
+    "decision_gain_by_row": f"""\
+{_DECISIONS}
+zero_division : float, default=1.0
+    Value of a row without true and without assigned labels.{_GAIN}""",
 }
 
 _PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)

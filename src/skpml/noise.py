@@ -40,11 +40,7 @@ def top_up(truth: Any, k: int, *, random_state: RandomSource = None) -> Candidat
     %(truth)s
     k : int
         Number of candidates per row, at least 1.
-    %(noise_random_state)s
-
-    Returns
-    -------
-    %(candidates_returned)s
+    %(random_state_and_candidates)s
 
     Examples
     --------
@@ -75,11 +71,7 @@ def flip(truth: Any, rates: ArrayLike, *, random_state: RandomSource = None) -> 
     %(truth)s
     rates : float or array-like of shape (n_labels,)
         Noise rates :math:`\rho_j` in [0, 1]; one number applies to all labels.
-    %(noise_random_state)s
-
-    Returns
-    -------
-    %(candidates_returned)s
+    %(random_state_and_candidates)s
 
     Examples
     --------
@@ -125,11 +117,7 @@ def label_dependent(
         Expected number of false candidates per row, at least 0.
     smoothing : float, default=1.0
         Above 0, so that labels that never occur together remain possible. Larger values are closer to uniform noise.
-    %(noise_random_state)s
-
-    Returns
-    -------
-    %(candidates_returned)s
+    %(random_state_and_candidates)s
 
     Examples
     --------
@@ -185,11 +173,7 @@ def instance_dependent(
         ones are added more often.
     n_folds : int, default=5
         Number of folds of the cross-validation, at least 2; at most the number of rows are used.
-    %(noise_random_state)s
-
-    Returns
-    -------
-    %(candidates_returned)s
+    %(random_state_and_candidates)s
 
     Examples
     --------

@@ -12,7 +12,7 @@ cost L and the reward R. All P of the solver are constant on a set of each row's
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -150,14 +150,14 @@ class _ConfidenceRanking(BasePMLClassifier):
     C1: float
     max_iter: int
     tol: float
-    _weights: tuple[str, ...]
+    _weight_names: tuple[str, ...]
 
     @abstractmethod
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         """Cost (n×c) of the confidence in a candidate, and reward (c×c) of confidence in two together."""
 
     def _check_parameters(self) -> None:
-        check_parameters(self, weights=("C1", *self._weights, "tol"), counts=("max_iter",))
+        check_parameters(self, weights=("C1", *self._weight_names, "tol"), counts=("max_iter",))
 
     def _fit(self, X: Any, Y: Array) -> Array:
         self.scaler_ = RangeScaler().fit(X)
@@ -273,7 +273,7 @@ class PMLFP(_ConfidenceRanking):
         reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
         comparison_threshold="non-candidates",
     )
-    _weights = ("C3",)
+    _weight_names = ("C3",)
 
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.prototypes_ = candidate_prototypes(X, Y)
@@ -334,18 +334,13 @@ class PMLLC(_ConfidenceRanking):
     threshold: float | str = "auto"
     on_empty: str = "warn"
 
-    _facts = MethodFacts(
+    _facts = replace(
+        PMLFP._facts,
         name="pml-lc",
         title="PML-lc",
-        kind="baseline",
         summary="a ranking model and confidences that follow label correlations",
-        confidences=True,
-        source="paper",
-        year=2018,
-        reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
-        comparison_threshold="non-candidates",
     )
-    _weights = ("C2",)
+    _weight_names = ("C2",)
 
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.label_correlation_ = label_correlation(Y)

@@ -34,9 +34,7 @@ def hamming_loss(truth: Any, decisions: Any) -> float:
 
     .. math:: \frac{1}{n c} \sum_{i, j} [\, h_{ij} \ne y_{ij} \,]
 
-    %(parameters_decisions)s
-
-    %(returns_loss)s
+    %(decision_loss)s
 
     Examples
     --------
@@ -52,9 +50,7 @@ def hamming_loss(truth: Any, decisions: Any) -> float:
 def subset_accuracy(truth: Any, decisions: Any) -> float:
     """Compute the share of rows in which every label is decided correctly.
 
-    %(parameters_decisions)s
-
-    %(returns_gain)s
+    %(decision_gain)s
 
     Examples
     --------
@@ -72,11 +68,7 @@ def micro_f1(truth: Any, decisions: Any, *, zero_division: float = 0.0) -> float
 
     .. math:: \frac{2 \sum_{ij} h_{ij} y_{ij}}{\sum_{ij} h_{ij} + \sum_{ij} y_{ij}}
 
-    %(parameters_decisions)s
-    zero_division : float, default=0.0
-        Value if no label is true and none is assigned anywhere.
-
-    %(returns_gain)s
+    %(decision_gain_by_label)s
 
     Examples
     --------
@@ -93,11 +85,7 @@ def macro_f1(truth: Any, decisions: Any, *, zero_division: float = 0.0) -> float
 
     .. math:: \frac{1}{c} \sum_j \frac{2 \sum_i h_{ij} y_{ij}}{\sum_i h_{ij} + \sum_i y_{ij}}
 
-    %(parameters_decisions)s
-    zero_division : float, default=0.0
-        Value of a label that is never true and never assigned.
-
-    %(returns_gain)s
+    %(decision_gain_by_label)s
 
     Examples
     --------
@@ -114,11 +102,7 @@ def example_f1(truth: Any, decisions: Any, *, zero_division: float = 1.0) -> flo
 
     .. math:: \frac{1}{n} \sum_i \frac{2 \sum_j h_{ij} y_{ij}}{\sum_j h_{ij} + \sum_j y_{ij}}
 
-    %(parameters_decisions)s
-    zero_division : float, default=1.0
-        Value of a row without true and without assigned labels.
-
-    %(returns_gain)s
+    %(decision_gain_by_row)s
 
     Examples
     --------
@@ -135,11 +119,7 @@ def example_accuracy(truth: Any, decisions: Any, *, zero_division: float = 1.0) 
 
     .. math:: \frac{1}{n} \sum_i \frac{|Y_i \cap H_i|}{|Y_i \cup H_i|}
 
-    %(parameters_decisions)s
-    zero_division : float, default=1.0
-        Value of a row without true and without assigned labels.
-
-    %(returns_gain)s
+    %(decision_gain_by_row)s
 
     Examples
     --------
