@@ -1,6 +1,6 @@
-"""What every partial multi-label estimator must do, as checks that anybody can run on a method of their own.
+"""Checks that every partial multi-label estimator must pass, also for methods of other packages.
 
-They stand beside scikit-learn's own (:func:`sklearn.utils.estimator_checks.check_estimator`), which ask what any
+They complement scikit-learn's own (:func:`sklearn.utils.estimator_checks.check_estimator`), which cover what any
 classifier must do. In a test file::
 
     from skpml.utils.estimator_checks import parametrize_with_pml_checks
@@ -16,79 +16,147 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import clone
 
 from skpml.metrics import average_precision
+from skpml.noise import top_up
 from skpml.reference import CandidateRidge
-from skpml.utils._checking import (
-    Problem,
-    assert_close,
-    assert_confidences,
-    assert_refused,
-    assert_sound,
-    fitted,
-    made_up_problem,
-    prepared,
-    table_of_words,
-)
 
-__all__ = [
-    "PML_CHECKS",
-    "check_clean_candidates",
-    "check_confidences",
-    "check_determinism",
-    "check_feature_permutation",
-    "check_forms_of_labels",
-    "check_inputs_unchanged",
-    "check_label_permutation",
-    "check_label_without_candidates",
-    "check_noisy_candidates",
-    "check_one_label",
-    "check_pml_estimator",
-    "check_probability_is_monotone",
-    "check_refit",
-    "check_row_of_all_candidates",
-    "check_row_permutation",
-    "check_rows_without_candidates",
-    "check_single_precision",
-    "check_sparse_equals_dense",
-    "parametrize_with_pml_checks",
-]
+__all__ = ["PML_CHECKS", "check_pml_estimator", "parametrize_with_pml_checks"]
 
 Check = Callable[[Any], None]
 
+# What two orders of summation may differ by, after an iterative solver.
+ROUNDING = 1e-6
 # Average precision a method may lose against ridge where there is no noise to remove.
 _CLEAN_LOSS = 0.05
 
 
-def check_confidences(estimator: Any) -> None:
-    """Confidences lie between 0 and 1, are 0 outside the candidates, and higher for true candidates than for false ones.
+@dataclass(frozen=True)
+class Problem:
+    """Training rows and as many new ones, around the sums of the centers of their one to three labels of five."""
 
-    A method that believes all candidates alike passes; one that believes none of a row does not.
+    X: NDArray[np.float64]
+    truth: NDArray[np.uint8]
+    candidates: NDArray[np.uint8]
+    X_new: NDArray[np.float64]
+    truth_new: NDArray[np.uint8]
+
+
+def make_problem(seed: int = 0, n: int = 60, d: int = 30, *, apart: float = 1.5) -> Problem:
+    """Draw a problem without duplicates or ties; ``apart`` is the spread of the centers relative to the noise."""
+    rng = np.random.default_rng(seed)
+    n_new, c = n, 5
+    truth = np.zeros((n + n_new, c), np.uint8)
+    for row in range(n + n_new):
+        truth[row, rng.choice(c, size=rng.integers(1, 4), replace=False)] = 1
+    # Frequencies that differ keep labels from being exchangeable.
+    truth[rng.random(truth.shape) < np.linspace(0, 0.4, c)] = 0
+    truth[~truth.any(axis=1), 0] = 1
+    X = truth @ rng.normal(scale=apart, size=(c, d)) + rng.normal(size=(n + n_new, d))
+    candidates = top_up(truth[:n], 3, random_state=seed)
+    return Problem(X[:n], truth[:n], np.asarray(candidates, np.uint8), X[n:], truth[n:])
+
+
+def make_binary_problem() -> Problem:
+    """Make a 0/1 table as of words: distances tie often, but no two rows are equal."""
+    problem = make_problem(n=240, d=60, apart=1.0)
+    return replace(
+        problem, X=(problem.X > 0.5).astype(np.float64), X_new=(problem.X_new > 0.5).astype(np.float64)
+    )
+
+
+def prepare(estimator: Any, **parameters: Any) -> Any:
+    """Copy an estimator with a fixed seed and the given parameters, if it or an estimator inside has them."""
+    model = clone(estimator)
+    wanted = {"random_state": 0, **parameters}
+    known = {name: name.split("__")[-1] for name in model.get_params()}
+    return model.set_params(**{name: wanted[last] for name, last in known.items() if last in wanted})
+
+
+def fit_quietly(estimator: Any, X: Any, y: Any, **parameters: Any) -> Any:
+    model = prepare(estimator, **parameters)
+    with warnings.catch_warnings():
+        # Not converged, rows without candidates: not what is checked here.
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(X, y)
+
+
+def assert_sound(model: Any, X: NDArray[Any], n_labels: int) -> NDArray[Any]:
+    """Assert shapes and ranges of everything a fitted model returns; return the scores of X."""
+    shape = (X.shape[0], n_labels)
+    scores, chances, decisions = model.decision_function(X), model.predict_proba(X), model.predict(X)
+    for name, values in (("decision_function", scores), ("predict_proba", chances), ("predict", decisions)):
+        assert values.shape == shape, f"{name} has shape {values.shape}, expected {shape}"
+        assert np.isfinite(values).all(), f"{name} holds NaN or infinity"
+    assert chances.min() >= 0, "predict_proba is below 0 somewhere"
+    assert chances.max() <= 1, "predict_proba is above 1 somewhere"
+    assert np.isin(decisions, (0, 1)).all(), "predict returns something else than 0 and 1"
+    return scores
+
+
+def assert_confidences(model: Any, candidates: NDArray[Any]) -> None:
+    if not hasattr(model, "confidences_"):
+        return
+    confidences = model.confidences_
+    assert confidences.shape == candidates.shape, "confidences_ has another shape than the candidates"
+    assert np.isfinite(confidences).all(), "confidences_ holds NaN or infinity"
+    assert confidences.min() >= 0, "a confidence is below 0"
+    assert confidences.max() <= 1, "a confidence is above 1"
+    assert (confidences[candidates == 0] == 0).all(), (
+        "a label outside the candidates has a confidence above 0"
+    )
+
+
+def assert_close(found: Any, expected: Any, message: str, tolerance: float = ROUNDING) -> None:
+    """Assert equality up to the tolerance, relative to the largest value if that is above 1."""
+    gap = float(np.abs(found - expected).max())
+    allowed = tolerance * max(1.0, float(np.abs(expected).max()))
+    assert gap <= allowed, f"{message}: they differ by up to {gap:.2g}"
+
+
+def assert_refused(estimator: Any, X: Any, y: Any, place: str, **policy: str) -> None:
+    """Assert that fit raises a ValueError that names the place."""
+    try:
+        fit_quietly(estimator, X, y, **policy)
+    except ValueError as error:
+        message = str(error)
+    else:
+        raise AssertionError(f"fit accepts under {policy} what it should refuse ({place})")
+    assert place in message, f"the error does not name the place ({place}): {message}"
+
+
+def check_confidences(estimator: Any) -> None:
+    """Check that confidences are in [0, 1], 0 outside the candidates, and higher for true than for false candidates.
+
+    Equal confidences pass; a row whose confidences are all 0 does not.
     """
-    problem = made_up_problem(n=240)
-    model = fitted(estimator, problem.X, problem.candidates)
+    problem = make_problem(n=240)
+    model = fit_quietly(estimator, problem.X, problem.candidates)
     assert_sound(model, problem.X_new, problem.candidates.shape[1])
     assert_confidences(model, problem.candidates)
     if not hasattr(model, "confidences_"):
         return
     believed = (model.confidences_ > 0).any(axis=1)
-    assert believed.all(), f"of row {int(believed.argmin())} no candidate is believed at all"
+    assert believed.all(), f"all confidences of row {int(believed.argmin())} are 0"
     is_true = problem.truth == 1
     of_true = float(model.confidences_[is_true].mean())
     of_false = float(model.confidences_[(problem.candidates == 1) & ~is_true].mean())
     assert of_true >= of_false - 0.01, (
-        f"true candidates are believed less ({of_true:.3f} on average) than false ones ({of_false:.3f})"
+        f"confidences of true candidates are lower ({of_true:.3f} on average) than of false ones ({of_false:.3f})"
     )
 
 
 def _assert_same_model(
     ours: Any, theirs: Any, problem: Problem, *, rows: Any, features: Any, labels: Any
 ) -> None:
-    """``theirs`` saw the problem with its rows, features and labels in the given order."""
+    """Compare with a model that was fitted to rows, features and labels in the given order."""
     expected = ours.decision_function(problem.X_new)[:, labels]
     found = theirs.decision_function(problem.X_new[:, features])
     assert_close(found, expected, "scores depend on the order")
@@ -99,36 +167,34 @@ def _assert_same_model(
 
 def _check_permutation(estimator: Any, axis: str) -> None:
     # So few rows that maps which draw anchors take all; so many that they draw; and a table full of ties.
-    for problem in (made_up_problem(), made_up_problem(n=240), table_of_words()):
+    for problem in (make_problem(), make_problem(n=240), make_binary_problem()):
         (n, d), c = problem.X.shape, problem.candidates.shape[1]
         order: dict[str, Any] = {"rows": np.arange(n), "features": np.arange(d), "labels": np.arange(c)}
         order[axis] = np.random.default_rng(0).permutation(len(order[axis]))
-        ours = fitted(estimator, problem.X, problem.candidates)
+        ours = fit_quietly(estimator, problem.X, problem.candidates)
         X = problem.X[np.ix_(order["rows"], order["features"])]
         candidates = problem.candidates[np.ix_(order["rows"], order["labels"])]
-        _assert_same_model(ours, fitted(estimator, X, candidates), problem, **order)
+        _assert_same_model(ours, fit_quietly(estimator, X, candidates), problem, **order)
 
 
 def check_row_permutation(estimator: Any) -> None:
-    """The order of the rows does not matter. A method that draws at random draws in the order of content: see
-    :mod:`skpml._ordering`.
-    """
+    """Check that the order of the rows does not matter: random draws must follow their content."""
     _check_permutation(estimator, "rows")
 
 
 def check_feature_permutation(estimator: Any) -> None:
-    """The order of the features does not matter."""
+    """Check that the order of the features does not matter."""
     _check_permutation(estimator, "features")
 
 
 def check_label_permutation(estimator: Any) -> None:
-    """Labels in another order give the same scores in that order."""
+    """Check that labels in another order get the same scores in that order."""
     _check_permutation(estimator, "labels")
 
 
 def check_inputs_unchanged(estimator: Any) -> None:
-    """No byte of the input is changed by fit or by predictions, and read-only arrays are accepted."""
-    problem = made_up_problem()
+    """Check that fit and predictions change no byte of their input, and accept read-only arrays."""
+    problem = make_problem()
     for convert in (np.ascontiguousarray, np.asfortranarray, scipy.sparse.csr_matrix):
         X: Any = convert(problem.X.copy())
         candidates = problem.candidates.copy()
@@ -136,7 +202,7 @@ def check_inputs_unchanged(estimator: Any) -> None:
         before = [buffer.tobytes() for buffer in (*buffers, candidates)]
         for buffer in (*buffers, candidates):
             buffer.setflags(write=False)
-        model = fitted(estimator, X, candidates)
+        model = fit_quietly(estimator, X, candidates)
         for use in (model.decision_function, model.predict_proba, model.predict):
             use(X)
         after = [buffer.tobytes() for buffer in (*buffers, candidates)]
@@ -144,54 +210,52 @@ def check_inputs_unchanged(estimator: Any) -> None:
 
 
 def check_determinism(estimator: Any) -> None:
-    """Same data, same seed: the same bits. A model asked twice answers the same."""
-    problem = made_up_problem()
-    first, second = (fitted(estimator, problem.X, problem.candidates) for _ in range(2))
+    """Check that the same data and seed give the same bits, in two fits and in two predictions."""
+    problem = make_problem()
+    first, second = (fit_quietly(estimator, problem.X, problem.candidates) for _ in range(2))
     scores = first.decision_function(problem.X_new)
     assert_close(second.decision_function(problem.X_new), scores, "two fits give different scores", 0)
-    assert_close(
-        first.decision_function(problem.X_new), scores, "asked twice, the model answers differently", 0
-    )
+    assert_close(first.decision_function(problem.X_new), scores, "two predictions of one model differ", 0)
     if hasattr(first, "confidences_"):
         assert_close(second.confidences_, first.confidences_, "two fits give different confidences_", 0)
 
 
 def check_sparse_equals_dense(estimator: Any) -> None:
-    """Sparse features give the same model as the same numbers in a dense array, and a model takes either."""
-    problem = made_up_problem()
+    """Check that sparse features give the same model as dense ones, and that a model predicts both."""
+    problem = make_problem()
     keep = np.random.default_rng(1).random(problem.X.shape) < 0.6
     X = problem.X * keep
-    dense = fitted(estimator, X, problem.candidates)
+    dense = fit_quietly(estimator, X, problem.candidates)
     expected = dense.decision_function(problem.X_new)
     for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, scipy.sparse.csr_array):
-        model = fitted(estimator, form(X), problem.candidates)
-        complaint = f"{form.__name__} and a dense array give different scores"
-        assert_close(model.decision_function(problem.X_new), expected, complaint)
-        assert_close(dense.decision_function(form(problem.X_new)), expected, complaint)
-    sparse_labels = fitted(estimator, X, scipy.sparse.csr_matrix(problem.candidates))
-    complaint = "sparse candidates give other scores than dense ones"
-    assert_close(sparse_labels.decision_function(problem.X_new), expected, complaint)
+        model = fit_quietly(estimator, form(X), problem.candidates)
+        message = f"{form.__name__} and a dense array give different scores"
+        assert_close(model.decision_function(problem.X_new), expected, message)
+        assert_close(dense.decision_function(form(problem.X_new)), expected, message)
+    sparse_labels = fit_quietly(estimator, X, scipy.sparse.csr_matrix(problem.candidates))
+    message = "sparse candidates give other scores than dense ones"
+    assert_close(sparse_labels.decision_function(problem.X_new), expected, message)
 
 
 def check_forms_of_labels(estimator: Any) -> None:
-    """A list of label sets gives the same model as the 0/1 matrix, under the labels' names."""
-    problem = made_up_problem()
+    """Check that a list of label sets gives the same model as the 0/1 matrix, with the names of the labels."""
+    problem = make_problem()
     names = np.array(["ant", "bee", "cat", "dog", "eel"])
     sets = [set(names[row == 1]) for row in problem.candidates]
-    by_matrix = fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
-    by_name = fitted(estimator, problem.X, sets)
+    by_matrix = fit_quietly(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
+    by_name = fit_quietly(estimator, problem.X, sets)
     assert list(by_name.classes_) == list(names), "classes_ are not the labels' names in order"
-    complaint = "label sets and the 0/1 matrix give different scores"
-    assert_close(by_name.decision_function(problem.X_new), by_matrix, complaint)
+    message = "label sets and the 0/1 matrix give different scores"
+    assert_close(by_name.decision_function(problem.X_new), by_matrix, message)
 
 
 def check_probability_is_monotone(estimator: Any) -> None:
-    """For each label, a higher score is a higher probability, above ½ exactly where the label is predicted.
+    """Check that probabilities increase with the scores of a label, and are above ½ exactly where it is predicted.
 
-    Where a probability cannot be told from 0 or 1, no order can be kept; that must be rare.
+    Probabilities that round to 0 or 1 have no order; they must be rare.
     """
-    problem = made_up_problem()
-    model = fitted(estimator, problem.X, problem.candidates)
+    problem = make_problem()
+    model = fit_quietly(estimator, problem.X, problem.candidates)
     scores, chances = model.decision_function(problem.X_new), model.predict_proba(problem.X_new)
     open_ended = (chances > 1e-9) & (chances < 1 - 1e-9)
     assert open_ended.mean() > 0.95, f"{1 - open_ended.mean():.0%} of the probabilities are 0 or 1"
@@ -207,48 +271,48 @@ def check_probability_is_monotone(estimator: Any) -> None:
 
 
 def check_row_of_all_candidates(estimator: Any) -> None:
-    """A row whose labels are all candidates tells nothing and breaks nothing; nor do many such rows, nor only such."""
-    problem = made_up_problem()
+    """Check that one, many or only rows whose labels are all candidates can be fitted."""
+    problem = make_problem()
     for count in (1, 30, len(problem.X)):
         candidates = problem.candidates.copy()
         candidates[:count] = 1
-        model = fitted(estimator, problem.X, candidates)
+        model = fit_quietly(estimator, problem.X, candidates)
         assert_sound(model, problem.X_new, candidates.shape[1])
         assert_confidences(model, candidates)
 
 
 def check_rows_without_candidates(estimator: Any) -> None:
-    """A row without candidates is an error or is kept as a row that has no label, as ``on_empty`` says."""
-    problem = made_up_problem()
+    """Check that ``on_empty`` decides whether a row without candidates is an error or a row without labels."""
+    problem = make_problem()
     candidates = problem.candidates.copy()
     candidates[[3, 17]] = 0
-    model = fitted(estimator, problem.X, candidates, on_empty="ignore")
+    model = fit_quietly(estimator, problem.X, candidates, on_empty="ignore")
     assert_sound(model, problem.X_new, candidates.shape[1])
     assert_confidences(model, candidates)
     assert_refused(estimator, problem.X, candidates, "row 3", on_empty="raise")
 
 
 def check_label_without_candidates(estimator: Any) -> None:
-    """A label that is nobody's candidate is an error that names it; where allowed, it is hardly ever predicted."""
-    problem = made_up_problem()
+    """Check that ``on_empty`` decides about a label that is no row's candidate; it is then hardly ever predicted."""
+    problem = make_problem()
     candidates = problem.candidates.copy()
     candidates[:, 2] = 0
     candidates[~candidates.any(axis=1), 0] = 1
     assert_refused(estimator, problem.X, candidates, "(2)", on_empty="raise")
-    model = fitted(estimator, problem.X, candidates, on_empty="ignore")
+    model = fit_quietly(estimator, problem.X, candidates, on_empty="ignore")
     scores = assert_sound(model, problem.X_new, candidates.shape[1])
     assert_confidences(model, candidates)
     predicted = model.predict(problem.X_new)[:, 2].mean()
-    assert predicted <= 0.05, f"a label that nobody has is predicted for {predicted:.0%} of the rows"
+    assert predicted <= 0.05, f"a label that no row has is predicted for {predicted:.0%} of the rows"
     top = (scores.argmax(axis=1) == 2).mean()
-    assert top <= 0.05, f"a label that nobody has is the first choice for {top:.0%} of the rows"
+    assert top <= 0.05, f"a label that no row has is the first choice for {top:.0%} of the rows"
 
 
 def check_one_label(estimator: Any) -> None:
-    """One label alone works, and is found better than by chance."""
-    problem = made_up_problem()
+    """Check that a single label can be fitted, and is predicted better than by chance."""
+    problem = make_problem()
     has_label = problem.truth[:, :1]
-    model = fitted(estimator, problem.X, has_label, on_empty="ignore")
+    model = fit_quietly(estimator, problem.X, has_label, on_empty="ignore")
     scores = assert_sound(model, problem.X_new, 1)[:, 0]
     assert_confidences(model, has_label)
     true = problem.truth_new[:, 0] == 1
@@ -259,41 +323,41 @@ def check_one_label(estimator: Any) -> None:
 
 
 def check_single_precision(estimator: Any) -> None:
-    """Single precision in, single precision out, and nearly the scores of double precision."""
-    problem = made_up_problem()
-    single = fitted(estimator, problem.X.astype(np.float32), problem.candidates)
+    """Check that float32 features give float32 scores, close to those in double precision."""
+    problem = make_problem()
+    single = fit_quietly(estimator, problem.X.astype(np.float32), problem.candidates)
     scores = assert_sound(single, problem.X_new.astype(np.float32), problem.candidates.shape[1])
     assert scores.dtype == np.float32, f"float32 features give {scores.dtype} scores"
-    expected = fitted(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
+    expected = fit_quietly(estimator, problem.X, problem.candidates).decision_function(problem.X_new)
     alike = float(np.corrcoef(scores.ravel(), expected.ravel())[0, 1])
     assert alike > 0.99, f"scores in single and double precision have a correlation of only {alike:.3f}"
 
 
 def check_refit(estimator: Any) -> None:
-    """Fitted again to other data, with other rows, features and labels, a model is as good as new."""
-    first, second = made_up_problem(seed=1, n=80, d=12), made_up_problem()
-    once = fitted(estimator, second.X, second.candidates)
-    again = prepared(estimator)
+    """Check that an earlier fit to other rows, features and labels has no effect."""
+    first, second = make_problem(seed=1, n=80, d=12), make_problem()
+    once = fit_quietly(estimator, second.X, second.candidates)
+    again = prepare(estimator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         again.fit(first.X, first.candidates[:, :4] | first.truth[:, :4] | np.eye(80, 4, dtype=np.uint8))
         again.fit(second.X, second.candidates)
     expected = once.decision_function(second.X_new)
-    assert_close(again.decision_function(second.X_new), expected, "an earlier fit shows in the scores", 0)
+    assert_close(again.decision_function(second.X_new), expected, "an earlier fit changes the scores", 0)
 
 
 def _mean_quality(estimator: Any, labels: str, apart: float) -> float:
-    """Average precision on new rows after a fit to the given labels, mean of three problems."""
+    """Compute the average precision on new rows after a fit to the given labels, as the mean of three problems."""
     values = []
     for seed in range(3):
-        problem = made_up_problem(seed, n=240, apart=apart)
-        model = fitted(estimator, problem.X, getattr(problem, labels))
+        problem = make_problem(seed, n=240, apart=apart)
+        model = fit_quietly(estimator, problem.X, getattr(problem, labels))
         values.append(average_precision(problem.truth_new, model.decision_function(problem.X_new)))
     return float(np.mean(values))
 
 
 def check_clean_candidates(estimator: Any) -> None:
-    """Where no candidate is false, there is nothing to remove, and little may be lost against plain ridge.
+    """Check that little is lost against plain ridge if no candidate is false.
 
     Average precision on new rows, mean of three problems that ridge solves: at most 0.05 below ridge on the same
     candidates, and at most 0.02 below what the method itself makes of noisy candidates.
@@ -309,13 +373,13 @@ def check_clean_candidates(estimator: Any) -> None:
 
 
 def check_noisy_candidates(estimator: Any) -> None:
-    """From noisy candidates something is learnt: at least half of what plain ridge learns from them.
+    """Check that at least half of what plain ridge learns from noisy candidates is learned.
 
-    Average precision on new rows, mean of three problems of some difficulty; a random order of the labels is nothing.
+    Average precision on new rows, mean of three problems of some difficulty; a random order of the labels counts as 0.
     """
     ours = _mean_quality(estimator, "candidates", 0.5)
     ridge = _mean_quality(CandidateRidge(), "candidates", 0.5)
-    problem, rng = made_up_problem(0, n=240, apart=0.5), np.random.default_rng(0)
+    problem, rng = make_problem(0, n=240, apart=0.5), np.random.default_rng(0)
     nothing = average_precision(problem.truth_new, rng.normal(size=problem.truth_new.shape))
     assert ours >= (nothing + ridge) / 2, (
         f"average precision {ours:.3f} from noisy candidates; ridge has {ridge:.3f}, a random order {nothing:.3f}"
@@ -348,9 +412,9 @@ def check_pml_estimator(estimator: Any, *, expected_failures: Mapping[str, str] 
 
     Parameters
     ----------
-    estimator : instance of an estimator
+    estimator : estimator
         Not fitted; each check works on a copy.
-    expected_failures : mapping of check name to reason, optional
+    expected_failures : dict of check name to reason or None, default=None
         Checks that this estimator is known not to pass. No method of this library has any.
 
     Returns
@@ -387,13 +451,19 @@ def check_pml_estimator(estimator: Any, *, expected_failures: Mapping[str, str] 
 def parametrize_with_pml_checks(
     estimators: Iterable[Any], *, expected_failures: Mapping[str, str] | None = None
 ) -> Any:
-    """Decorator for a pytest function of ``estimator`` and ``check``: one test a pair.
+    """Decorate a pytest function of ``estimator`` and ``check``: one test per pair.
 
     Parameters
     ----------
     estimators : iterable of estimators
-    expected_failures : mapping of check name to reason, optional
+        Not fitted; each check works on a copy.
+    expected_failures : dict of check name to reason or None, default=None
         Checks that are marked as expected to fail.
+
+    Returns
+    -------
+    decorator
+        Of ``pytest.mark.parametrize``.
     """
     import pytest
 
@@ -414,7 +484,7 @@ def parametrize_with_pml_checks(
 
 
 def _excused(expected_failures: Mapping[str, str] | None) -> dict[str, str]:
-    """The expected failures, each of which must name a check."""
+    """Return the expected failures, each of which must name a check."""
     names = [check.__name__ for check in PML_CHECKS]
     if unknown := sorted(set(expected_failures or {}) - set(names)):
         raise ValueError(f"there is no check {unknown[0]!r}; the checks are {', '.join(names)}.")
