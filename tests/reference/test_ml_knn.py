@@ -9,7 +9,7 @@ from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.reference import MLKNN
 from skpml.reference import _ml_knn as ml_knn
-from skpml.reference._ml_knn import count_frequencies, interpolate, neighbour_counts
+from skpml.reference._ml_knn import count_frequencies, count_neighbors, interpolate
 
 
 def published_scores(X, Y, queries, k, s):
@@ -63,7 +63,7 @@ def test_heavy_smoothing_forgets_everything(partial_problem):
 def test_all_other_rows_as_neighbours_count_all_others(partial_problem):
     X, candidates, _ = partial_problem
     n = len(X)
-    counts = neighbour_counts(X, X, candidates, n_neighbors=n - 1, leave_out_self=True)
+    counts = count_neighbors(X, X, candidates, n_neighbors=n - 1, leave_out_self=True)
     assert_allclose(counts, candidates.sum(axis=0) - candidates)
 
 
@@ -79,9 +79,9 @@ def test_rows_that_tie_share_the_last_places():
     rows = np.array([[0.0], [1.0], [1.0], [-1.0], [5.0]])
     labels = np.array([[0, 1], [1, 0], [0, 0], [1, 0], [1, 1]])
     # Of the three rows at distance 1, two have the first label; two places are left for the three.
-    counts = neighbour_counts(np.zeros((1, 1)), rows, labels, n_neighbors=3)
+    counts = count_neighbors(np.zeros((1, 1)), rows, labels, n_neighbors=3)
     assert_allclose(counts, [[2 / 3 * 2, 1]])
-    counts = neighbour_counts(rows, rows, labels, n_neighbors=2, leave_out_self=True)
+    counts = count_neighbors(rows, rows, labels, n_neighbors=2, leave_out_self=True)
     assert_allclose(counts[0], [2 / 3 * 2, 0])
     # Its own copy is the nearest neighbour of a row, the row itself is not.
     assert_allclose(counts[1], [0, 1])
@@ -93,20 +93,20 @@ def test_counts_do_not_depend_on_the_order_of_tied_rows(seed, k):
     rng = np.random.default_rng(seed)
     X, Y = rng.integers(0, 2, size=(40, 4)) / 3, rng.integers(0, 2, size=(40, 3))
     rows, features = rng.permutation(40), rng.permutation(4)
-    one = neighbour_counts(X, X, Y, n_neighbors=k, leave_out_self=True)
-    two = neighbour_counts(
+    one = count_neighbors(X, X, Y, n_neighbors=k, leave_out_self=True)
+    two = count_neighbors(
         X[np.ix_(rows, features)], X[np.ix_(rows, features)], Y[rows], n_neighbors=k, leave_out_self=True
     )
     assert_allclose(two, one[rows], atol=1e-12)
     assert one.min() >= 0
     assert one.max() <= k
-    everything = neighbour_counts(X, X, np.ones((40, 1)), n_neighbors=k, leave_out_self=True)
+    everything = count_neighbors(X, X, np.ones((40, 1)), n_neighbors=k, leave_out_self=True)
     assert_allclose(everything, k)
 
 
 def test_identical_rows_give_the_share_of_each_label():
     Y = np.array([[1, 0]] * 3 + [[0, 1]] * 5)
-    counts = neighbour_counts(np.ones((8, 2)), np.ones((8, 2)), Y, n_neighbors=4, leave_out_self=True)
+    counts = count_neighbors(np.ones((8, 2)), np.ones((8, 2)), Y, n_neighbors=4, leave_out_self=True)
     assert_allclose(counts, 4 * (Y.sum(axis=0) - Y) / 7)
 
 
@@ -133,16 +133,16 @@ def test_rounding_breaks_no_ties(dtype):
     rng = np.random.default_rng(0)
     whole, Y = rng.integers(-1, 2, size=(80, 4)).astype(float), rng.integers(0, 2, size=(80, 3))
     rounded = (whole * 0.1 + 0.2).astype(dtype)
-    exact = neighbour_counts(whole, whole, Y, n_neighbors=5, leave_out_self=True)
+    exact = count_neighbors(whole, whole, Y, n_neighbors=5, leave_out_self=True)
     assert len(np.unique(exact % 1)) > 2
-    found = neighbour_counts(rounded, rounded, Y, n_neighbors=5, leave_out_self=True)
+    found = count_neighbors(rounded, rounded, Y, n_neighbors=5, leave_out_self=True)
     assert_allclose(found, exact, atol=1e-10)
 
 
 def test_thresholds_that_need_scores_get_those_without_the_row_itself(partial_problem):
     X, candidates, _ = partial_problem
     model = MLKNN(n_neighbors=1, threshold="non-candidates").fit(X, candidates)
-    alone = neighbour_counts(model._rows, model._rows, candidates, n_neighbors=1, leave_out_self=True)
+    alone = count_neighbors(model._rows, model._rows, candidates, n_neighbors=1, leave_out_self=True)
     highest = np.where(candidates > 0, -np.inf, model._posterior(alone)).max(axis=1)
     assert_allclose(model.threshold_, highest[highest > 0].mean())
 

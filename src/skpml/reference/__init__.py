@@ -1,6 +1,6 @@
-"""Reference learners: the honest floor that every method has to beat, and the ceiling it cannot reach.
+"""Reference learners: the floor that every method has to beat, and the ceiling it cannot reach.
 
-Each of these is an ordinary multi-label learner that believes every candidate: ridge regression, ML-kNN, LIFT and a
+The floor is an ordinary multi-label learner that takes every candidate for true: ridge regression, ML-kNN, LIFT and a
 classifier chain. :class:`Oracle` trains any of them, or any classifier of scikit-learn, on true labels instead.
 """
 

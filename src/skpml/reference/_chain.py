@@ -22,9 +22,9 @@ __all__ = ["CandidateChain"]
 class CandidateChain(BasePMLClassifier):
     """Classifier chain on candidates taken for true labels.
 
-    One classifier a label, in a row: each sees the mapped features and the labels before its own, which are the
-    candidates in training and the decisions of the classifiers before it in prediction. Labels that go together can
-    support each other, and so can false candidates: it is a reference point.
+    One classifier per label: each gets the mapped features and the labels before its own, which are the candidates in
+    training and the decisions of the classifiers before it in prediction. Correlated labels can support each other, and
+    so can false candidates: it is a reference point.
 
     Parameters
     ----------
@@ -32,36 +32,41 @@ class CandidateChain(BasePMLClassifier):
         Learns one label from mapped features; any binary classifier of scikit-learn with ``predict_proba`` or
         ``decision_function``. None is ``RidgeClassifier()``: least squares, solved exactly.
     order : sequence of c whole numbers or None, default=None
-        Columns of y from the first label of the chain to the last. None begins with the most frequent label; where two
-        are equally frequent, what their rows look like decides, so that the order of columns does not matter.
-    feature_map, n_anchors
+        Columns of y from the first label of the chain to the last. None begins with the most frequent label; ties are
+        broken by the content of the rows, so that the order of columns does not matter.
+    feature_map : {"rbf", "linear"} or transformer, default="rbf"
+        As in :class:`skpml.PMLMA`.
+    n_anchors : int or None, default=None
         As in :class:`skpml.PMLMA`.
     threshold : float, "auto" or "non-candidates", default="auto"
         Scores above it are predicted; for the names see :mod:`skpml.base`. 0 is the cut of the classifiers.
-    on_empty
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         As in :class:`skpml.PMLMA`.
     random_state : int, RandomState or None, default=None
-        Draws the anchors, where not all rows are anchors. A random `estimator` brings its own.
+        Draws the anchors if not all rows are anchors. A random `estimator` has its own.
 
     Attributes
     ----------
-    chain_ : fitted sklearn.multioutput.ClassifierChain or None
-        Over the labels in ``order_``; None where there is none.
-    order_ : ndarray
-        Columns in the order of the chain. Labels that all rows or no row has are left out: they tell nothing.
+    chain_ : sklearn.multioutput.ClassifierChain or None
+        Fitted to the labels in ``order_``; None if there are none.
+    order_ : ndarray of int
+        Columns in the order of the chain, without labels that all rows or no row has.
     threshold_ : float
+        Where scores are cut.
     classes_ : ndarray of shape (c,)
-    feature_map_ : fitted pipeline of scaler and feature map
+        Label names.
+    feature_map_ : Pipeline
+        Fitted scaler and feature map.
 
     Notes
     -----
-    Scores are decision values, or probabilities less ½ where the classifiers give them. Labels left out of the chain
-    score −1 or 1 (∓½ beside probabilities).
+    Scores are decision values, or probabilities minus ½ if the classifiers have them. Labels that are not in the chain
+    score −1 or 1 (∓½ with probabilities).
 
-    Where rows were filled up to a fixed number of candidates, as is usual in experiments, a chain learns that number:
-    few decisions for a label so far, and the next labels must be candidates. Average precision then falls far below that
-    of the same classifiers without a chain (birds filled up to 3 candidates: 0.34 against 0.60), but not where the same
-    share of false candidates is spread independently of each other.
+    If rows were filled up to a fixed number of candidates, as is usual in experiments, a chain learns that number: after
+    few positive decisions, the next labels must be candidates. Average precision is then far below that of the same
+    classifiers without a chain (birds filled up to 3 candidates: 0.34 against 0.60), but not if the same share of false
+    candidates is drawn independently.
 
     Fitting costs c fits of `estimator` on up to a + c features, for a mapped features: with ridge O(c n a²) in time and
     O(n a) in memory; a is at most 3000 by default. ``feature_map="linear"`` is much cheaper with many rows.

@@ -22,26 +22,25 @@ _BLOCK = 32
 
 
 class MLKNN(BasePMLClassifier):
-    """Multi-label k nearest neighbours, on candidates taken for true labels.
+    """Multi-label k nearest neighbors (ML-kNN), on candidates taken for true labels.
 
-    Counts how many of a row's k nearest training rows have a label, and asks Bayes' rule how likely a row with that
+    Counts how many of the k nearest training rows have a label, and computes by Bayes' rule how likely a row with that
     count has the label itself:
 
         P(label | δ) = P(label) P(δ | label) / (P(label) P(δ | label) + P(no label) P(δ | no label))
 
-    where the frequencies of counts δ = 0 … k are taken over the training rows, each with its own neighbours (itself
-    left out), and smoothed by adding s to every cell. Nothing here is meant for false candidates: it is a reference
-    point.
+    where the frequencies of counts δ = 0 … k are taken over the training rows, each with its own neighbors (without
+    itself), and smoothed by adding s to every cell. It is a reference point: it does nothing about false candidates.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        k; all other rows where there are fewer.
+        Number k of neighbors; all other rows if there are fewer.
     smoothing : float, default=1.0
-        s, above 0.
+        Weight s of the smoothing, above 0.
     threshold : float, "auto" or "non-candidates", default="auto"
         Scores above it are predicted; for the names see :mod:`skpml.base`. The paper uses 0.5.
-    on_empty
+    on_empty : {"warn", "raise", "ignore"}, default="warn"
         As in :class:`skpml.PMLMA`.
 
     Attributes
@@ -53,17 +52,18 @@ class MLKNN(BasePMLClassifier):
     n_neighbors_ : int
         The k that was used.
     threshold_ : float
+        Where scores are cut.
     classes_ : ndarray of shape (c,)
-    scaler_ : fitted scaler of the features to [−1, 1]
+        Label names.
+    scaler_ : RangeScaler
+        Fitted scaler of the features to [−1, 1].
 
     Notes
     -----
     Rows that tie for the last places share them: with two places left and three rows at the same distance, each counts
-    for ⅔ of a neighbour. Frequencies and probabilities of such broken counts are interpolated. So the model does not
-    depend on the order of the rows; without ties it is the published method.
-
-    A label has at most k + 1 different scores (more where rows tie), so ties between rows and labels are common, and
-    measures that count a tie as an error judge it harshly.
+    for ⅔ of a neighbor. Frequencies and probabilities of fractional counts are interpolated. So the model does not depend
+    on the order of the rows; without ties it is the published method. A label has at most k + 1 different scores (more if
+    rows tie), so ties between rows and labels are common, and measures that count a tie as an error penalize it.
 
     The model holds the training rows and their labels. Fitting takes time O(n²(d + log k)), predicting m rows
     O(m n d), both in blocks of fixed memory.
@@ -87,7 +87,7 @@ class MLKNN(BasePMLClassifier):
         name="ml-knn",
         title="ML-kNN on the candidates",
         kind="reference",
-        summary="posterior from the number of neighbours that carry a label",
+        summary="posterior from the number of neighbors that carry a label",
         nonlinear=True,
         source="paper",
         year=2007,
@@ -119,7 +119,7 @@ class MLKNN(BasePMLClassifier):
         self._rows: NDArray[Any] = self.scaler_.transform(X)
         self._labels: NDArray[Any] = Y
         self.n_neighbors_ = min(self.n_neighbors, X.shape[0] - 1)
-        counts = neighbour_counts(
+        counts = count_neighbors(
             self._rows, self._rows, Y, n_neighbors=self.n_neighbors_, leave_out_self=True
         )
         self.prior_ = (self.smoothing + Y.sum(axis=0, dtype=np.float64)) / (2 * self.smoothing + len(Y))
@@ -132,7 +132,7 @@ class MLKNN(BasePMLClassifier):
         return self._posterior(counts).astype(X.dtype)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        counts = neighbour_counts(
+        counts = count_neighbors(
             self.scaler_.transform(X), self._rows, self._labels, n_neighbors=self.n_neighbors_
         )
         return self._posterior(counts).astype(X.dtype)
@@ -144,7 +144,7 @@ class MLKNN(BasePMLClassifier):
         return with_label / (with_label + without)
 
 
-def neighbour_counts(
+def count_neighbors(
     queries: NDArray[Any],
     rows: NDArray[Any],
     labels: NDArray[Any],
@@ -152,19 +152,10 @@ def neighbour_counts(
     n_neighbors: int,
     leave_out_self: bool = False,
 ) -> Counts:
-    """How many of the nearest rows of each query have each label, between 0 and ``n_neighbors``.
+    """Count how many of the nearest rows (n×d) of each query (m×d) have each label, from 0 to ``n_neighbors``.
 
-    Rows that tie for the last places share them equally, so that the order of rows does not matter.
-
-    Parameters
-    ----------
-    queries : (m, d)
-    rows : (n, d)
-    labels : (n, c) of 0 and 1
-    n_neighbors : int
-        At most n, or n − 1 where a row is left out.
-    leave_out_self : bool, default=False
-        The queries are the rows themselves, and no row is its own neighbour.
+    Rows that tie for the last places share them equally, so that the order of rows does not matter. With
+    ``leave_out_self`` the queries are the rows themselves, and no row is its own neighbor.
     """
     digits = 1e-12 if rows.dtype == np.float64 else 1e-6
     rounding = digits * float(np.einsum("ij,ij->i", rows, rows, dtype=np.float64).max(initial=0))
@@ -197,9 +188,9 @@ def neighbour_counts(
 def count_frequencies(
     counts: Counts, chosen: NDArray[np.bool_], n_neighbors: int, *, smoothing: float
 ) -> Counts:
-    """Smoothed frequency of each count 0 … k among the chosen rows of each label, (k + 1)×c; columns sum to 1.
+    """Compute the smoothed frequency of each count 0 … k among the chosen rows of each label, (k + 1)×c.
 
-    A broken count goes to the two whole ones around it, in proportion.
+    Columns sum to 1. A fractional count is split between the two whole ones around it.
     """
     lower = np.minimum(np.floor(counts), n_neighbors - 1)
     upper_part = (counts - lower) * chosen
@@ -212,7 +203,7 @@ def count_frequencies(
 
 
 def interpolate(table: NDArray[np.float64], counts: Counts) -> NDArray[np.float64]:
-    """Values of ``table`` (any, k + 1, c) at the counts (n, c), linear between whole counts: (any, n, c)."""
+    """Interpolate ``table`` (any, k + 1, c) at the counts (n, c), linearly between whole counts: (any, n, c)."""
     lower = np.minimum(np.floor(counts), table.shape[1] - 2).astype(np.intp)
     label = np.arange(counts.shape[1])
     share = counts - lower

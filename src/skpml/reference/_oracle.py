@@ -23,10 +23,9 @@ _CUTS = {"predict_proba": 0.5, "decision_function": 0.0, "predict": 0.5}
 
 
 class Oracle(BasePMLClassifier):
-    """A learner that is told the truth: what could be reached if no candidate were false.
+    """A ceiling: an estimator trained on true labels, as if no candidate were false.
 
-    Takes its place among other methods in a comparison, sees the candidates as they do, and trains the estimator
-    inside on ``truth`` instead::
+    In a comparison it gets the candidates as other methods do, and trains the estimator inside on ``truth`` instead::
 
         Oracle(CandidateRidge()).fit(X, candidates, truth=truth)
 
@@ -39,28 +38,30 @@ class Oracle(BasePMLClassifier):
         :class:`~skpml.reference.CandidateRidge`.
     threshold : float or "auto", default="auto"
         "auto" leaves decisions and probabilities to the estimator. With a number, scores above it are predicted,
-        and probabilities are made from scores as everywhere in this library.
+        and probabilities are made from scores as for any method.
     on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without a true label and labels that no row truly has. The estimator's own parameter of
         this name is set to "ignore".
 
     Attributes
     ----------
-    estimator_ : the fitted estimator
+    estimator_ : estimator
+        The fitted estimator.
     threshold_ : float
         Where the scores are cut; the estimator's own cut by default.
     classes_ : ndarray of shape (c,)
+        Label names.
 
     Notes
     -----
     The scores are those of ``decision_function`` for methods of this library. For other estimators they are
-    probabilities, or else decision values, or else the 0/1 predictions. A label that all rows or no row truly has is left
-    to the estimator: scikit-learn's forests, neighbours and ``OneVsRestClassifier`` take it, others may refuse.
+    probabilities, or else decision values, or else the 0/1 predictions. Labels that all rows or no row truly has are
+    passed to the estimator: scikit-learn's forests, neighbors and ``OneVsRestClassifier`` accept them, others may not.
 
-    ``truth`` goes along with the rows in cross-validation: ``cross_validate(Oracle(), X, y, params={"truth": truth})``,
-    with :meth:`set_fit_request` where metadata routing is enabled. Mind that it then scores against y, the candidates:
-    for scores against the truth, split and score by hand, or pass y = truth. Cost and memory are the estimator's. A model
-    file can hold an oracle around a method of this library; around a forest it cannot.
+    ``truth`` is split with the rows in cross-validation: ``cross_validate(Oracle(), X, y, params={"truth": truth})``,
+    with :meth:`set_fit_request` if metadata routing is enabled. It then scores against y, the candidates: for scores
+    against the truth, split and score by hand, or pass y = truth. Cost and memory are the estimator's. A model file can
+    hold an oracle around a method of this library, but not around a forest.
 
     Examples
     --------
@@ -94,15 +95,17 @@ class Oracle(BasePMLClassifier):
         Parameters
         ----------
         X : array or scipy sparse matrix of shape (n, d)
+            Features.
         y : (n, c) matrix of 0 and 1, list of n label sets, or n classes
-            The candidates of each row, or its true labels where `truth` is None.
+            The candidates of each row, or its true labels if `truth` is None.
         truth : like y, or None, default=None
             The true labels, each among the candidates of its row. Columns with names (data frame, label sets) are matched
             by name, others by position.
 
         Returns
         -------
-        self
+        self : Oracle
+            The fitted estimator.
         """
         return super().fit(X, y if truth is None else true_labels(truth, encode_labels(y)))
 
@@ -119,7 +122,7 @@ class Oracle(BasePMLClassifier):
         targets = Y.astype(np.int64)
         # scikit-learn takes a single column for a mistake.
         self.estimator_.fit(X, targets if self._is_ours or Y.shape[1] > 1 else targets[:, 0])
-        # In place of training scores, which nobody asks for: the cut is the estimator's.
+        # Training scores are not used: the cut is the estimator's.
         return Y
 
     @property
@@ -131,7 +134,7 @@ class Oracle(BasePMLClassifier):
         self._probability_width = 1.0
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        return self._ask(self._score_method, X).astype(X.dtype, copy=False)
+        return self._call(self._score_method, X).astype(X.dtype, copy=False)
 
     @property
     def _score_method(self) -> str:
@@ -140,30 +143,49 @@ class Oracle(BasePMLClassifier):
         return next(method for method in _CUTS if hasattr(self.estimator_, method))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """The estimator's probabilities, n×c; made from its scores where it has none or `threshold` is a number.
+        """Return the estimator's probabilities; made from its scores if it has none or `threshold` is a number.
 
-        Where y had one class a row, the softmax of 8 times the scores: each row sums to 1.
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            Probabilities in the order of ``classes_``; rows sum to 1 if y had one class per row.
         """
         if self._has_own("predict_proba"):
-            return self._ask("predict_proba", self._validate_features(X, reset=False))
+            return self._call("predict_proba", self._validate_features(X, reset=False))
         return super().predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The estimator's decisions: a 0/1 matrix in the order of ``classes_``, or one class a row where y was so."""
+        """Return the estimator's decisions.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, c) or (n,)
+            0 and 1 in the order of ``classes_``, or classes if y had one class per row.
+        """
         if self._has_own("predict"):
-            return self._ask("predict", self._validate_features(X, reset=False)).astype(np.int64)
+            return self._call("predict", self._validate_features(X, reset=False)).astype(np.int64)
         return super().predict(X)
 
     def _has_own(self, method: str) -> bool:
         check_is_fitted(self)
         return self.threshold == "auto" and self._layout == "indicator" and hasattr(self.estimator_, method)
 
-    def _ask(self, method: str, X: Any) -> NDArray[Any]:
-        """What a method of the estimator says, as an n×c matrix with a number for each label."""
-        said = getattr(self.estimator_, method)(X)
+    def _call(self, method: str, X: Any) -> NDArray[Any]:
+        """Return what a method of the estimator returns, as an n×c matrix."""
+        values = getattr(self.estimator_, method)(X)
         if method == "predict_proba" and not self._is_ours:
-            said = _chances(said, self.estimator_.classes_, n_labels=len(self.classes_))
-        return np.asarray(said).reshape(X.shape[0], len(self.classes_))
+            values = _probabilities(values, self.estimator_.classes_, n_labels=len(self.classes_))
+        return np.asarray(values).reshape(X.shape[0], len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -173,7 +195,7 @@ class Oracle(BasePMLClassifier):
 
 
 def true_labels(truth: Any, candidates: EncodedLabels) -> EncodedLabels:
-    """True labels in the columns of the candidates; one that is not among the candidates of its row is an error."""
+    """Order true labels like the columns of the candidates; raise if one is not a candidate of its row."""
     given = encode_labels(truth)
     names, n = candidates.classes.tolist(), len(candidates.candidates)
     if len(given.candidates) != n:
@@ -196,19 +218,19 @@ def true_labels(truth: Any, candidates: EncodedLabels) -> EncodedLabels:
     return replace(candidates, candidates=matrix)
 
 
-def _chances(said: Any, classes: Any, *, n_labels: int) -> NDArray[Any]:
-    """The chance of each label from ``predict_proba``, in whichever of scikit-learn's forms it comes.
+def _probabilities(values: Any, classes: Any, *, n_labels: int) -> NDArray[Any]:
+    """Return the probability of each label from any of scikit-learn's forms of ``predict_proba``.
 
-    Several labels come as a matrix with a column a label, or as a list of matrices; these, and the matrix of a single
-    label, have a column for "no" and one for "yes", unless only one of the two answers was ever seen.
+    Several labels are a matrix with one column per label, or a list of matrices; these, and the matrix of a single
+    label, have a column for 0 and one for 1, unless training had only one of the two.
     """
-    if not isinstance(said, list):
+    if not isinstance(values, list):
         if n_labels > 1:
-            return np.asarray(said)
-        said, classes = [said], [classes]
+            return np.asarray(values)
+        values, classes = [values], [classes]
     return np.column_stack(
         [
             label[:, 1] if len(seen) == 2 else np.full(len(label), float(seen[0]))
-            for label, seen in zip(said, classes, strict=True)
+            for label, seen in zip(values, classes, strict=True)
         ]
     )
