@@ -116,7 +116,7 @@ label = "first"
 [[methods]]
 name = "my_method:Mine"
 label = "second"
-parameters = { ridge_weight = 2.0 }
+parameters = { threshold = 0.4 }
 """
 
 
