@@ -190,7 +190,7 @@ def run(
     outputs = [path for path in (target, record, report, listing, model, label_studio) if path is not None]
     if label_studio is not None:
         outputs.append(label_studio.with_suffix(".xml"))
-    inputs = [source, reading["embeddings"], None if settings is None else settings.path]
+    inputs = [source, reading["embeddings"], reading["xml"], None if settings is None else settings.path]
     ui.check_outputs(*outputs, force=force, inputs=inputs)
     check_suffix(source, target)
     _check_packages(report=report, model=model)
