@@ -108,7 +108,7 @@ def decided(payload: dict, planted: set[tuple[str, str]]) -> Iterator[list]:
     for place, label, confidence, action in zip(
         *(cells[name] for name in ("item", "label", "confidence", "action")), strict=True
     ):
-        item, tag = payload["items"][place], payload["labels"][label]["name"]
+        item, tag = payload["items"][place], payload["labels"][label]
         if action == "ask":
             action = "drop" if (item["id"], tag) in planted else "keep"
         yield [item["id"], item["row"], tag, action, confidence]
