@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -25,6 +25,8 @@ from skpml._ordering import row_average_precision, row_order
 from skpml._validation import is_views, named_views, stack_views, take_rows
 from skpml.linalg import Array
 
+Selector = Literal["label-free", "oracle"]
+Search = Literal["grid", "halving"]
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 Parameters = Mapping[str, Any]
@@ -118,6 +120,37 @@ class Evidence:
         """Return the ``count`` best points, without those farther than ``within`` standard errors from the first."""
         order = sorted(range(len(self.points)), key=lambda place: -self.precision[place])
         return [self.points[place] for place in order[:count] if self.distance[place] <= within]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Result of :func:`~skpml.model_selection.select_parameters`.
+
+    Parameters
+    ----------
+    parameters : dict
+        The best point of the grid, for ``estimator.set_params(**parameters)``.
+    score : float
+        Its mean over inner folds, larger is better: :func:`~skpml.model_selection.candidate_precision` for "label-free",
+        average precision for "oracle".
+    table : list of dict
+        One for each point, in the order of the grid: ``"parameters"``, ``"mean_score"``, ``"fold_scores"``, and
+        ``"n_rows"``, the number of training rows. With ``search="halving"``, points that were dropped have the scores of
+        their last round.
+    n_fits, full_fits : int and float
+        Number of fits on inner folds, of any size, and the same with each fit counted by its share of the rows of a whole
+        inner training fold.
+    selector, search : str
+        As given. "oracle" has used true labels.
+    """
+
+    parameters: dict[str, Any]
+    score: float
+    table: list[dict[str, Any]]
+    n_fits: int
+    full_fits: float
+    selector: Selector
+    search: Search
 
 
 class Judge:

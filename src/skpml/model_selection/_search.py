@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
 from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import ParameterGrid
 
 from skpml._validation import check_labels, encode_labels
-from skpml.model_selection._judging import InnerFolds, judge_parameters
-
-Selector = Literal["label-free", "oracle"]
-Search = Literal["grid", "halving"]
+from skpml.model_selection._judging import InnerFolds, Search, Selection, Selector, judge_parameters
 
 # A round of halving keeps one point in so many.
 _KEEP_ONE_IN = 3
@@ -64,37 +60,6 @@ def candidate_precision(candidates: Any, scores: Any) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return average_precision(candidates, scores)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """Result of :func:`select_parameters`.
-
-    Parameters
-    ----------
-    parameters : dict
-        The best point of the grid, for ``estimator.set_params(**parameters)``.
-    score : float
-        Its mean over inner folds; larger is better. :func:`candidate_precision` for "label-free", average precision for
-        "oracle".
-    table : list of dict
-        One for each point, in the order of the grid: ``"parameters"``, ``"mean_score"``, ``"fold_scores"``, and
-        ``"n_rows"``, the number of training rows. With ``search="halving"``, points that were dropped have the scores of
-        their last round.
-    n_fits, full_fits : int and float
-        Number of fits on inner folds, of any size, and the same with each fit counted by its share of the rows of a whole
-        inner training fold.
-    selector, search : str
-        As given. "oracle" has used true labels.
-    """
-
-    parameters: dict[str, Any]
-    score: float
-    table: list[dict[str, Any]]
-    n_fits: int
-    full_fits: float
-    selector: Selector
-    search: Search
 
 
 def select_parameters(
