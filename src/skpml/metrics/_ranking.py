@@ -33,7 +33,6 @@ from skpml._ordering import rank_labels, row_average_precision, without_degenera
 from skpml._validation import BoolMatrix
 from skpml.metrics._checks import NumberMatrix, check_truth_and_scores, undefined
 
-Array = Any
 Convention = Literal["pml", "sklearn"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
