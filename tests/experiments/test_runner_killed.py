@@ -35,7 +35,7 @@ def test_killed_in_the_middle_and_started_again_gives_the_same_records(small: Sm
 
     code, out, err = small.run("--jobs", jobs)
     assert (code, err) == (0, "")
-    assert f"{len(kept)} there already" in out
+    assert f"{len(kept)} already present" in out
     assert records(small.results) == records(whole)
     # What was there before the kill was neither done again nor touched.
     assert {name: (small.results / "runs" / name).read_bytes() for name in kept} == kept

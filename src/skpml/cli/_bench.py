@@ -79,20 +79,10 @@ def bench() -> None:
 @click.option("--dry-run", is_flag=True, help="Only list the runs to do, with the expected time.")
 @click.pass_context
 def run(
-    ctx: click.Context,
-    *,
-    suite: str,
-    data_home: Path | None,
-    folder: Path,
-    jobs: int,
-    dask: str | None,
-    retry_failed: bool,
-    limit: int | None,
-    configurations: tuple[str, ...],
-    methods: tuple[str, ...],
-    no_report: bool,
-    dry_run: bool,
-) -> None:
+    ctx: click.Context, *, suite: str, data_home: Path | None, folder: Path, jobs: int, dask: str | None,
+    retry_failed: bool, limit: int | None, configurations: tuple[str, ...], methods: tuple[str, ...],
+    no_report: bool, dry_run: bool,
+) -> None:  # fmt: skip
     """Do the runs of a suite that have no result yet, then write SUITE.html into the folder of the results.
 
     It can be stopped at any time, even by killing it: the same command continues. Several processes can work on one
@@ -142,14 +132,9 @@ def run(
 @_METHOD
 @click.option("--failed", is_flag=True, help="Show the tracebacks of failed runs instead.")
 def status(
-    *,
-    suite: str,
-    data_home: Path | None,
-    folder: Path,
-    configurations: tuple[str, ...],
-    methods: tuple[str, ...],
-    failed: bool,
-) -> None:
+    *, suite: str, data_home: Path | None, folder: Path, configurations: tuple[str, ...],
+    methods: tuple[str, ...], failed: bool,
+) -> None:  # fmt: skip
     """Show the progress of a suite, its failures, and the expected time of the rest.
 
     \b
@@ -213,15 +198,9 @@ def report(
               help="Only this metric; can be repeated.  [default: those of the suite]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def compare(
-    *,
-    suite: str,
-    one: str,
-    other: str,
-    data_home: Path | None,
-    folder: Path,
-    metrics: tuple[str, ...],
+    *, suite: str, one: str, other: str, data_home: Path | None, folder: Path, metrics: tuple[str, ...],
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Compare two methods: wins, ties, losses, Wilcoxon's test, and the difference on each configuration.
 
     ONE and OTHER are labels of the suite.
@@ -254,16 +233,9 @@ def compare(
 @_PUBLISHED
 @force_option
 def export(
-    *,
-    suite: str,
-    data_home: Path | None,
-    folder: Path,
-    target: Path,
-    formats: tuple[str, ...],
-    with_runs: bool,
-    published: Path | None,
-    force: bool,
-) -> None:
+    *, suite: str, data_home: Path | None, folder: Path, target: Path, formats: tuple[str, ...], with_runs: bool,
+    published: Path | None, force: bool,
+) -> None:  # fmt: skip
     """Write the tables of each metric and of the ranks as CSV, LaTeX and Markdown.
 
     The same results give the same files.
@@ -345,18 +317,11 @@ def _write_report(plan: Plan, folder: Path) -> None:
 
 
 def _to_json(pair: PairComparison) -> dict[str, object]:
-    test = pair.test
+    test, counts = pair.test, pair.counts
     return {
-        "metric": pair.metric,
-        "one": pair.one,
-        "other": pair.other,
-        "greater_is_better": pair.greater_is_better,
+        **{name: getattr(pair, name) for name in ("metric", "one", "other", "greater_is_better", "left_out")},
+        **{name: getattr(counts, name) for name in ("wins", "ties", "losses")},
+        **{name: None if test is None else getattr(test, name) for name in ("p_value", "effect_size")},
         "n": len(pair.values),
-        "wins": pair.counts.wins,
-        "ties": pair.counts.ties,
-        "losses": pair.counts.losses,
-        "p_value": None if test is None else test.p_value,
-        "effect_size": None if test is None else test.effect_size,
         "values": {name: {"one": one, "other": other} for name, one, other in pair.values.itertuples()},
-        "left_out": pair.left_out,
     }

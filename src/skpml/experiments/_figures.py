@@ -31,6 +31,17 @@ _ON_PAGE = {
 MARKERS = "osD^vPX*"
 # Narrow, so that text stays readable on a phone.
 SIZE = (3.5, 2.5)
+_LINE: Any = {"markersize": 4, "linewidth": 1.5, "elinewidth": 0.8}
+_LEGEND: Any = {"fontsize": 9, "handlelength": 1.8, "columnspacing": 1.2, "borderpad": 0}
+_DIAGRAM: Any = {
+    # Non-breaking spaces: browsers drop ordinary ones at the end of a text.
+    "label_fmt_left": "{label}\u2002{rank:.2f}\u00a0",
+    "label_fmt_right": "\u00a0{rank:.2f}\u2002{label}",
+    "label_props": {"fontsize": 9.5},
+    "marker_props": {"s": 14},
+    "elbow_props": {"linewidth": 0.9},
+    "crossbar_props": {"color": INK, "linewidth": 3, "solid_capstyle": "butt"},
+}
 
 # Value, mean and standard deviation.
 Points = list[tuple[Any, float, float]]
@@ -68,21 +79,9 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
     n_bars = sum(found.p_values[pair] > found.alpha for pair in pairwise(names))
 
     def draw(axes: Any) -> None:
-        drawn = critical_difference_diagram(
-            ranks,
-            p_values,
-            alpha=found.alpha,
-            ax=axes,
-            # Non-breaking spaces: browsers drop ordinary ones at the end of a text.
-            label_fmt_left="{label}\u2002{rank:.2f}\u00a0",
-            label_fmt_right="\u00a0{rank:.2f}\u2002{label}",
-            text_h_margin=0.035 * (len(names) - 1),
-            label_props={"fontsize": 9.5},
-            marker_props={"s": 14},
-            elbow_props={"linewidth": 0.9},
-            crossbar_props={"color": INK, "linewidth": 3, "solid_capstyle": "butt"},
-            color_palette={name: CONTROL if name == control else INK for name in names},
-        )
+        palette = {name: CONTROL if name == control else INK for name in names}
+        options = {"alpha": found.alpha, "text_h_margin": 0.035 * (len(names) - 1), **_DIAGRAM}
+        drawn = critical_difference_diagram(ranks, p_values, ax=axes, color_palette=palette, **options)
         for (bar,) in drawn["crossbars"]:
             # The bar is drawn over a set of names, whose order differs between processes.
             ends = np.asarray(bar.get_xdata(), dtype=float)
@@ -220,10 +219,8 @@ def _draw_lines(
                 [spread for _, _, spread in points],
                 color=colors[label],
                 marker=MARKERS[place % len(MARKERS)],
-                markersize=4,
-                linewidth=1.5,
-                elinewidth=0.8,
                 label=label,
+                **_LINE,
             )
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=limits)
         if logarithmic:
@@ -267,7 +264,7 @@ def convergence_curves(results: Results) -> list[Drawing]:
     return drawings
 
 
-def _draw_histories(name: str, curves: dict[str, list[Any]], logarithmic: bool, control: str | None) -> str:
+def _draw_histories(figure: str, curves: dict[str, list[Any]], logarithmic: bool, control: str | None) -> str:
     unused = iter(SERIES)
 
     def draw(axes: Any) -> None:
@@ -275,15 +272,10 @@ def _draw_histories(name: str, curves: dict[str, list[Any]], logarithmic: bool, 
         for label, histories in curves.items():
             color = CONTROL if label == control else next(unused, INK)
             for place, history in enumerate(histories):
-                axes.plot(
-                    np.arange(1, len(history) + 1),
-                    history,
-                    color=color,
-                    linewidth=1.1,
-                    marker="." if len(history) < 40 else None,
-                    markersize=3,
-                    label=None if place else f"{label} ({len(histories)} runs)",
-                )
+                name = None if place else f"{label} ({len(histories)} runs)"
+                marker = "." if len(history) < 40 else None
+                steps = np.arange(1, len(history) + 1)
+                axes.plot(steps, history, color=color, linewidth=1.1, marker=marker, markersize=3, label=name)
         axes.set(xlabel="iteration", ylabel="objective (log scale)" if logarithmic else "objective")
         axes.xaxis.get_major_locator().set_params(integer=True)
         if logarithmic:
@@ -291,7 +283,7 @@ def _draw_histories(name: str, curves: dict[str, list[Any]], logarithmic: bool, 
             _format_powers(axes.yaxis)
         _put_legend_below(axes, min(2, len(curves)))
 
-    return _render_svg(name, draw)
+    return _render_svg(figure, draw)
 
 
 def _slug(text: str) -> str:
@@ -334,15 +326,7 @@ def _render_svg(name: str, draw: Callable[[Any], None], size: tuple[float, float
 
 def _put_legend_below(axes: Any, columns: int) -> None:
     """Put the legend below the figure."""
-    axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.24),
-        ncols=columns,
-        fontsize=9,
-        handlelength=1.8,
-        columnspacing=1.2,
-        borderpad=0,
-    )
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns, **_LEGEND)
 
 
 def _format_powers(axis: Any) -> None:

@@ -12,19 +12,15 @@ import pandas as pd
 
 from skpml._pages import inline_files, page_environment, require_packages
 from skpml._writing import replacing
+from skpml.experiments import _export as export
 from skpml.experiments import _figures as figures
 from skpml.experiments._export import (
     DIGITS,
     CellStyle,
     format_number,
     format_p_value,
-    format_rank_row,
-    format_ranks,
     format_table,
-    join_notes,
-    mark_best,
     ranking_notes,
-    table_notes,
 )
 from skpml.experiments._ranking import SMALLEST_GAP, NoiseGap, Ranking, measure_costs, noise_gap, rank_methods
 from skpml.experiments._results import (
@@ -97,13 +93,13 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
     no_ranks = "" if is_ranked else _explain_no_ranks(results, rankings[suite.metrics[0]])
     notes = {
         metric: [
-            *table_notes(results, tables[metric], metric),
+            *export.table_notes(results, tables[metric], metric),
             *([] if is_ranked or no_ranks else ranking_notes(ranking)),
             *_comparison_notes(ranking),
         ]
         for metric, ranking in rankings.items()
     }
-    ranks, n_tests = format_ranks(list(rankings.values()))
+    ranks, n_tests = export.format_ranks(list(rankings.values()))
     gap = noise_gap(results) if suite.kind != "decomposition" else None
     costs = measure_costs(results) if results.cells else pd.DataFrame()
     page = environment.get_template("report.html.j2").render(
@@ -123,8 +119,10 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
         if is_ranked
         else None,
         no_ranks=no_ranks,
-        rank_notes=join_notes({metric: ranking_notes(ranking) for metric, ranking in rankings.items()}),
-        table_notes=join_notes(notes) if results.cells else [],
+        rank_notes=export.join_notes(
+            {metric: ranking_notes(ranking) for metric, ranking in rankings.items()}
+        ),
+        table_notes=export.join_notes(notes) if results.cells else [],
         parts=[_make_part(results, rankings[metric], tables[metric]) for metric in suite.metrics],
         gap=gap,
         gap_table=_make_gap_table(gap) if gap is not None and len(gap.shares) else None,
@@ -160,8 +158,8 @@ def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[
     """Make the section of a metric: table, verdict, diagram, comparison with the control, and sweeps."""
     metric, title = ranking.metric, metric_title(ranking.metric)
     better, arrow = greater_is_better(metric), "↑" if greater_is_better(metric) else "↓"
-    cells = format_table(table, mark_best(results, table, metric), _HTML)
-    foot = format_rank_row(ranking, list(cells.columns), _HTML)
+    cells = format_table(table, export.mark_best(results, table, metric), _HTML)
+    foot = export.format_rank_row(ranking, list(cells.columns), _HTML)
     main = _PageTable(f"{title} {arrow}", pd.concat([cells, foot]), foot=len(foot), descending=better)
     return {
         "metric": metric,
