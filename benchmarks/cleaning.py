@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from skpml import CandidateLikelihood
 from skpml._writing import replacing
 from skpml.cleaning import audit
-from skpml.cleaning._cross_fitting import cross_fit
+from skpml.cleaning._judging import cross_fit
 from skpml.datasets import load_dataset
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -83,7 +83,7 @@ def out_of_fold_ridge(data) -> np.ndarray:
     ridge = CandidateLikelihood(
         family="ridge", gamma=member["gamma"], kernel_width=member["width"], noise_rate=0.0, at_least_one=False, **QUIET
     )  # fmt: skip
-    return cross_fit(ridge, data.X, data.candidates).probabilities
+    return cross_fit(ridge, data.X, data.candidates)[1]
 
 
 def cleanlab_quality(candidates: np.ndarray, chances: np.ndarray) -> np.ndarray:

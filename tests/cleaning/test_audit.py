@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from skpml import CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
-from skpml.cleaning._counting import count_wrong
-from skpml.cleaning._cross_fitting import cross_fit
+from skpml.cleaning._judging import Judgement, _count_at, count_wrong, cross_fit, judge
 from skpml.cleaning._reasons import find_reasons
 from skpml.datasets import load_digits_attributes
+from skpml.likelihood import calibrate, fit_calibration
 from skpml.noise import top_up
 
 FAST = {"method": "ridge", "n_folds": 3}
@@ -49,33 +51,30 @@ def made(n=400, c=6, rate=0.3, seed=0):
 def test_no_row_is_judged_by_a_model_that_has_seen_it():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(60, 2)), (rng.random((60, 3)) < 0.5).astype(np.uint8)
-    found = cross_fit(Remembers(), X, Y, n_folds=4)
+    _, scores, order = cross_fit(Remembers(), X, Y, n_folds=4)
     # A model that had seen the row would tell candidates from others.
-    assert np.ptp(found.probabilities) < 1e-12
-    assert_array_equal(np.bincount(found.folds), [15] * 4)
+    assert_array_equal(scores, 0.5)
+    assert sorted(order) == list(range(60))
 
 
 def test_level_is_that_of_rows_left_out_and_order_that_of_both():
     X, _, Y = made()
-    from skpml import CandidateLikelihood
-
     model = CandidateLikelihood(family="least-squares", gamma=0.1, at_least_one=False, kernel_width=1.0,
                                 random_state=0, on_empty="ignore")  # fmt: skip
-    found = cross_fit(model, X, Y, n_folds=3)
+    whole, scores, order = cross_fit(model, X, Y, n_folds=3)
+    found = judge(scores, Y, of_all=whole.confidences_, order=order)
     candidate = Y > 0
     assert (found.confidences[~candidate] == 0).all()
-    assert_allclose(found.confidences[candidate].mean(), found.left_out[candidate].mean(), rtol=1e-3)
+    assert_allclose(found.confidences[candidate].mean(), found.held_out[candidate].mean(), rtol=1e-3)
     logit = lambda p: np.log(p / (1 - p))  # noqa: E731
-    whole = np.clip(found.model.confidences_[candidate], 1e-6, 1 - 1e-6)
-    both = logit(np.clip(found.left_out[candidate], 1e-6, 1 - 1e-6)) + logit(whole)
+    whole = np.clip(whole.confidences_[candidate], 1e-6, 1 - 1e-6)
+    both = logit(np.clip(found.held_out[candidate], 1e-6, 1 - 1e-6)) + logit(whole)
     order = np.argsort(both)
     assert (np.diff(found.confidences[candidate][order]) >= -1e-12).all()
 
 
 def test_folds_keep_the_settings_that_all_rows_chose():
     X, _, Y = made(n=150, c=4)
-    from skpml import CandidateLikelihood
-
     fits = []
 
     class Counting(CandidateLikelihood):
@@ -107,7 +106,7 @@ def test_planted_tags_are_found_and_counted():
     dropped = found.actions == "drop"
     assert wrong[dropped].mean() > 0.85
     assert dropped.sum() > 0.3 * wrong.sum()
-    assert_array_equal(found.cleaned(), (Y > 0) & ~dropped)
+    assert_array_equal(found.clean_labels(), (Y > 0) & ~dropped)
     listed = {(doubt.row, doubt.label): doubt for doubt in found.doubts}
     assert set(listed) == set(
         zip(*np.nonzero((found.actions == "drop") | (found.actions == "ask")), strict=True)
@@ -136,21 +135,52 @@ def test_intervals_hold_the_number_of_wrong_tags(rate):
     assert np.mean(inside) >= 0.7
 
 
+def judgement(confidences, probabilities, rate):
+    """A noise rate that is known exactly."""
+    rates = np.full(confidences.shape[1], rate)
+    return Judgement(
+        probabilities=probabilities, held_out=confidences, confidences=confidences, at_least_noise=confidences,
+        noise_rate=rates, noise_range=(rates, rates),
+    )  # fmt: skip
+
+
 class TestCounting:
+    def test_confidences_may_be_off_where_the_rate_is_right(self):
+        """Sure of 1000 wrong tags and of the rate: the interval still allows for a twelfth of them."""
+        Y = np.ones((2000, 1), dtype=np.uint8)
+        sure = np.repeat([[0.0], [1.0]], 1000, axis=0)
+        found = count_wrong(judgement(sure, np.clip(sure, 1e-9, 1 - 1e-9), 0.985), Y)
+        assert found.estimate == pytest.approx(1000)
+        assert found.low == pytest.approx(1000 - 1.645 * 50, abs=1)
+        assert found.high == pytest.approx(1000 + 1.645 * 50, abs=1)
+
+    def test_noise_rates_a_little_beyond_the_allowed_ones_count(self):
+        """The range is one rate, but its odds may be off by 8 %, in standard deviations."""
+        rng = np.random.default_rng(0)
+        eta = 1 / (1 + np.exp(-rng.normal(-2, 3, size=(4000, 3))))
+        Y = (rng.random(eta.shape) < eta + (1 - eta) * 0.3).astype(np.uint8)
+        p = eta / (eta + (1 - eta) * 0.3) * Y
+        found = count_wrong(judgement(p, eta, 0.3), Y)
+        odds = 0.3 / 0.7 * np.exp(1.645 * 0.08)
+        more = _count_at(eta, np.full(3, odds / (1 + odds)), Y) - _count_at(eta, np.full(3, 0.3), Y)
+        assert (more > 20).all()
+        share = 1.645 * 0.05 * found.estimate
+        chance = 1.645**2 * (p * (1 - p) * Y).sum(axis=0)
+        assert_allclose(found.high - found.estimate, np.sqrt(more**2 + share**2 + chance), rtol=1e-3)
+
     def test_sure_confidences_and_no_noise_leave_nothing_open(self):
         Y = np.array([[1, 1], [1, 0], [1, 1]])
         sure = np.array([[1.0, 0], [1, 0], [1, 0]])
-        none = np.full(2, 1e-9)
-        found = count_wrong(sure, np.clip(sure, 1e-9, 1 - 1e-9), none, (none, none), Y)
+        found = count_wrong(judgement(sure, np.clip(sure, 1e-9, 1 - 1e-9), 1e-9), Y)
         assert_array_equal(found.estimate, [0, 2])
         assert found.low[0] == 0
         assert found.high[1] == 2
 
     def test_wider_at_a_higher_level_and_never_beyond_the_candidates(self):
         X, _, Y = made(n=200)
-        base = cross_fit(_ridge(), X, Y, n_folds=3)
-        arguments = (base.confidences, base.probabilities, base.noise_rate, base.noise_range, Y)
-        narrow, wide = count_wrong(*arguments, level=0.5), count_wrong(*arguments, level=0.99)
+        _, scores, order = cross_fit(_ridge(), X, Y, n_folds=3)
+        base = judge(scores, Y, order=order)
+        narrow, wide = count_wrong(base, Y, level=0.5), count_wrong(base, Y, level=0.99)
         assert (wide.low <= narrow.low).all()
         assert (wide.high >= narrow.high).all()
         assert (wide.high <= Y.sum(axis=0)).all()
@@ -209,7 +239,7 @@ def test_reasons_count_the_nearest_other_rows():
         distance = np.linalg.norm(scaled - scaled[row], axis=1)
         distance[row] = np.inf
         assert reason.carried == Y[np.argsort(distance)[:6], label].sum()
-        assert reason.neighbours == 6
+        assert reason.neighbors == 6
         assert reason.probability == p[row, label]
         for name in reason.better:
             assert believed[row, "abcd".index(name)] > believed[row, label]
@@ -272,14 +302,13 @@ def test_models_of_many_rows_see_a_part_and_judge_all():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(60, 2)), (rng.random((60, 3)) < 0.5).astype(np.uint8)
     Counts.sizes.clear()
-    found = cross_fit(Counts(), X, Y, n_folds=4, max_rows=20)
+    model, scores, _ = cross_fit(Counts(), X, Y, n_folds=4, max_rows=20)
     assert Counts.sizes == [20] * 5
-    assert np.ptp(found.probabilities) < 1e-12
-    assert_array_equal(np.bincount(found.folds), [15] * 4)
+    assert_array_equal(scores, 0.5)
     # The same rows are drawn where they stand elsewhere.
     order = rng.permutation(60)
-    moved = cross_fit(Counts(), X[order], Y[order], n_folds=4, max_rows=20)
-    assert set(moved.model.known_) == set(found.model.known_)
+    moved, _, _ = cross_fit(Counts(), X[order], Y[order], n_folds=4, max_rows=20)
+    assert set(moved.known_) == set(model.known_)
 
 
 def test_a_part_that_is_nearly_all_is_as_good_as_all():
@@ -294,9 +323,102 @@ def test_a_part_that_is_nearly_all_is_as_good_as_all():
 def test_a_classifier_is_trained_on_the_cleaned_labels():
     X, _, Y = made()
     found = audit(X, Y, **FAST)
-    assert (found.cleaned() < Y).any()
-    expected = clone(found.model).fit(X, found.cleaned())
-    assert_allclose(found.classifier(X).predict_proba(X), expected.predict_proba(X), atol=1e-12)
+    assert (found.clean_labels() < Y).any()
+    expected = clone(found.model).fit(X, found.clean_labels())
+    assert_allclose(found.train_model(X).predict_proba(X), expected.predict_proba(X), atol=1e-12)
     Counts.sizes.clear()
-    audit(X[:, :2], Y[:, :3], method=Counts(), n_folds=2).classifier(X[:, :2], max_rows=70)
+    audit(X[:, :2], Y[:, :3], method=Counts(), n_folds=2).train_model(X[:, :2], max_rows=70)
     assert Counts.sizes[-1] == 70
+
+
+class TestProbabilities:
+    """Out-of-fold probabilities of any model instead of features."""
+
+    def test_those_of_its_own_folds_give_the_same_answer(self):
+        X, _, Y = made(n=150)
+        own = audit(X, Y, **FAST)
+        _, scores, order = cross_fit(own.method, X, Y, n_folds=3)
+        given = audit(X, Y, probabilities=scores)
+        assert_allclose(given.probabilities, own.probabilities, rtol=1e-6)
+        assert_allclose(given.noise_rate, own.noise_rate)
+        held_out = judge(scores, Y, order=order).held_out
+        assert_allclose(given.confidences, held_out, rtol=1e-6)
+        assert given.model is None
+
+    def test_features_are_not_needed(self):
+        X, truth, Y = made(n=300)
+        _, scores, _ = cross_fit(_ridge(), X, Y, n_folds=3)
+        found = audit(None, Y, probabilities=scores)
+        wrong = (truth == 0)[Y > 0]
+        assert roc_auc_score(wrong, -found.confidences[Y > 0]) > 0.8
+        assert {doubt.reason.neighbors for doubt in found.doubts} == {0}
+        assert "similar rows" not in str(found.doubts[0].reason)
+        # A level that is off does not change the answer.
+        odds = (scores.clip(1e-6, 1 - 1e-6) / (1 - scores.clip(1e-6, 1 - 1e-6))) ** 0.7 / 3
+        other = audit(None, Y, probabilities=odds / (1 + odds))
+        assert_allclose(other.confidences, found.confidences, atol=0.02)
+
+    @pytest.mark.parametrize(
+        ("wrong", "facts"),
+        [
+            (np.full((60, 4), 0.5), ["(60, 3)", "(60, 4)"]),
+            (np.full(60, 0.5), ["(60, 3)", "(60,)"]),
+            (np.where(np.arange(180).reshape(60, 3) == 7, np.nan, 0.5), ["nan", "row 2", "label 1"]),
+            (
+                np.where(np.arange(180).reshape(60, 3) >= 178, 1.5, 0.5),
+                ["1.5", "row 59", "label 1", "2 in all"],
+            ),
+            ([["much"] * 3] * 60, ["numbers"]),
+        ],
+    )
+    def test_what_is_not_a_probability_is_refused(self, wrong, facts):
+        _, _, Y = made(n=60, c=3)
+        with pytest.raises(ValueError, match="probabilities") as error:
+            audit(None, Y, probabilities=wrong)
+        assert all(fact in str(error.value) for fact in facts)
+
+    def test_something_to_judge_by_is_needed(self):
+        with pytest.raises(ValueError, match="features X or probabilities"):
+            audit(None, made(n=60)[2])
+
+
+def test_an_estimator_accepts_labels_that_cleaning_emptied_and_uses_the_seed():
+    X, _, Y = made(n=120, c=3)
+    method = CandidateLikelihood(family="ridge", gamma=0.1, kernel_width=1.0, on_empty="raise")
+    found = audit(X, Y, method=method, n_folds=2, random_state=5)
+    actions = found.actions.copy()
+    actions[Y[:, 0] > 0, 0] = "drop"
+    emptied = replace(found, actions=actions)
+    assert not emptied.clean_labels()[:, 0].any()
+    assert emptied.train_model(X).random_state == found.method.random_state == 5
+    assert method.random_state is None
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.6])
+def test_a_given_noise_rate_means_the_same_for_confidences_and_for_dropping(rate):
+    X, _, Y = made(n=200, c=4)
+    model = CandidateLikelihood(
+        family="ridge", gamma=0.1, kernel_width=1.0, noise_rate=rate, random_state=0, on_empty="ignore"
+    )
+    whole, scores, order = cross_fit(model, X, Y, n_folds=2)
+    found = judge(scores, Y, rates=whole.noise_rate_, order=order)
+    assert_array_equal(found.at_least_noise, found.held_out)
+    audited = audit(X, Y, method=model, n_folds=2)
+    assert_array_equal(audited.noise_range, [audited.noise_rate] * 2)
+
+
+def test_what_the_least_allowed_noise_explains_is_not_dropped():
+    """Features that show little allow much noise and none at all: tags that no noise explains as well stay."""
+    rng = np.random.default_rng(0)
+    eta = 1 / (1 + np.exp(-rng.normal(-1, 1.2, size=(400, 4))))
+    Y = (rng.random(eta.shape) < eta + (1 - eta) * 0.3).astype(np.uint8)
+    found = judge(eta, Y)
+    candidate = Y > 0
+    low = found.noise_range[0]
+    assert (low < 0.5 * found.noise_rate).all()
+    at_low = calibrate(eta, fit_calibration(eta, low, Y))
+    assert_allclose(found.at_least_noise[candidate], (at_low / (at_low + (1 - at_low) * low))[candidate])
+    protected = candidate & (found.at_least_noise > 0.5) & (found.held_out < 0.5)
+    assert protected.sum() > 20
+    audited = audit(None, Y, probabilities=eta, drop_below=0.5, keep_above=0.5)
+    assert not (audited.actions[protected] == "drop").any()

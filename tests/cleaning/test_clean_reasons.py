@@ -7,7 +7,7 @@ from skpml.cleaning._reasons import Reason
 
 def reason(**changes):
     return Reason(
-        **{"carried": 1, "neighbours": 10, "usual": 0.123, "probability": 0.02, "better": (), **changes}
+        **{"carried": 1, "neighbors": 10, "usual": 0.123, "probability": 0.02, "better": (), **changes}
     )
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from skpml.cleaning import audit
-from skpml.cleaning._cross_fitting import CrossFitted
+from skpml.cleaning._judging import Judgement
 from skpml.likelihood import estimate_noise
 
 
@@ -126,19 +126,17 @@ def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget
     Y = np.ones((20, 3), dtype=np.uint8)
     Y[9:, 2] = 0
     low = np.full(3, 0.01)
-    found = CrossFitted(
-        model=None,
+    found = Judgement(
         probabilities=np.full(Y.shape, 0.01),
-        left_out=0.1 * Y,
+        held_out=0.1 * Y,
         confidences=0.1 * Y,
         noise_rate=np.full(3, 0.2),
         noise_range=(low, np.full(3, 0.3)),
-        most_believed=np.array([0.4, 0.6, 0.4]) * Y,
-        folds=np.arange(20) % 5,
+        at_least_noise=np.array([0.4, 0.6, 0.4]) * Y,
     )
     # By its full name, since the package has a function of the same name.
-    monkeypatch.setattr(import_module("skpml.cleaning._audit"), "cross_fit", lambda *_, **__: found)
-    audited = audit(np.random.default_rng(0).normal(size=(20, 2)), Y, budget=budget)
+    monkeypatch.setattr(import_module("skpml.cleaning._audit"), "judge", lambda *_, **__: found)
+    audited = audit(None, Y, probabilities=np.full(Y.shape, 0.5), budget=budget)
     assert set(audited.actions[:, 0]) == {"drop"}
     assert set(audited.actions[:, 1]) == {instead}
     assert set(audited.actions[:9, 2]) == {instead}

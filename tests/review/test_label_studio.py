@@ -14,7 +14,9 @@ TABLE = 'name,story,picture,tags\na,"<script>x</script>",a.jpg,sea;sky\nb,wide s
 
 
 def make_audit(confidences, kept):
-    return SimpleNamespace(confidences=np.array(confidences), cleaned=lambda: np.array(kept, dtype=np.uint8))
+    return SimpleNamespace(
+        confidences=np.array(confidences), clean_labels=lambda: np.array(kept, dtype=np.uint8)
+    )
 
 
 AUDIT = make_audit([[0.75, 0.25], [0, 1.0], [0, 0]], [[1, 0], [0, 1], [0, 0]])

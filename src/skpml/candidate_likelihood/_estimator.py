@@ -276,7 +276,7 @@ class CandidateLikelihood(BasePMLClassifier):
         ]
         eta = keep_nested_order(calibrate(np.mean(each, axis=0), self.calibration_), self.nested_labels_)
         self.confidences_ = self._confidences(eta, labels, rows, chosen).astype(X.dtype)
-        self.selection_ = {
+        self.selection_: dict[str, Any] = {
             "members": [asdict(member) for member in chosen.members],
             "tried": chosen.tried,
             "calibration": self.calibration_,

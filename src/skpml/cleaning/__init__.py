@@ -1,9 +1,8 @@
-"""Cleaning a labelled file: reading it, finding wrong tags, and taking them out, by rule or by a person."""
+"""Find wrong labels: audit candidates, suggest actions, and read and write decisions of a person."""
 
-from skpml.cleaning._actions import suggest_actions
 from skpml.cleaning._audit import Audit, Doubt, audit
-from skpml.cleaning._counting import WrongCounts
 from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions
+from skpml.cleaning._judging import WrongCounts, suggest_actions
 from skpml.cleaning._reasons import Reason
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The audit: how far each tag is believed, which to look at first, and how many of each label are wrong."""
+"""The audit: the confidence of each tag, which tags to check first, and how many of each label are wrong."""
 
 from __future__ import annotations
 
@@ -8,17 +8,32 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from skpml._validation import encode_labels, is_views
-from skpml.cleaning._actions import ASK, DROP, KEEP, benefit, check_thresholds, suggest_actions
-from skpml.cleaning._counting import WrongCounts, count_wrong
-from skpml.cleaning._cross_fitting import MAX_ROWS, CrossFitted, Progress, cross_fit, train
-from skpml.cleaning._partners import find_partners
-from skpml.cleaning._reasons import Reason, find_reasons
-from skpml.likelihood import ENOUGH_CANDIDATES
+from skpml.candidate_likelihood import CandidateLikelihood
+from skpml.cleaning._judging import (
+    ASK,
+    DROP,
+    KEEP,
+    MAX_ROWS,
+    Floats,
+    Judgement,
+    Progress,
+    WrongCounts,
+    benefit,
+    check_thresholds,
+    count_wrong,
+    cross_fit,
+    judge,
+    suggest_actions,
+    train,
+)
+from skpml.cleaning._reasons import Reason, find_partners, find_reasons
+from skpml.likelihood import ENOUGH_CANDIDATES, is_auto
 from skpml.registry import get_method
 
-# With more rows than these a fit makes do with fewer anchors and members, to end within minutes.
+# With more rows than these, fits use fewer anchors and members, to end within minutes.
 _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1000, "n_members": 3}))
 
 
@@ -28,12 +43,16 @@ class Doubt:
 
     Attributes
     ----------
-    row, label : int
+    row : int
+        Row of the candidate.
+    label : int
+        Its label, by position.
     confidence : float
         Probability that it is true.
-    action : {"keep", "drop", "ask"}
+    action : {"drop", "ask"}
+        What is suggested.
     reason : Reason
-        ``str(reason)`` is a sentence.
+        Evidence; ``str(reason)`` is a sentence.
     """
 
     row: int
@@ -45,65 +64,83 @@ class Doubt:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """What an audit has found.
+    """Result of :func:`audit`.
 
     Attributes
     ----------
-    confidences : (n, c)
-        Probability of each candidate to be true; 0 elsewhere. The level is that of models that did not train on the row;
-        up to ``max_rows`` rows, the order is theirs and that of the model of all rows together.
-    actions : (n, c) of str
+    confidences : ndarray of shape (n_rows, n_labels)
+        Probability that each candidate is true; 0 elsewhere. The level is that of models that were not trained on the
+        row; up to ``max_rows`` rows, the order is theirs and that of the model of all rows together.
+    probabilities : ndarray of shape (n_rows, n_labels)
+        Probability that each label is true, by models that were not trained on the row, from the features alone.
+    actions : ndarray of str, shape (n_rows, n_labels)
         "keep", "drop" or "ask" for candidates, "" elsewhere.
     doubts : list of Doubt
-        Candidates that are not simply kept, the most useful to look at first.
+        Candidates that are not simply kept, the most useful to check first.
     wrong : WrongCounts
         Estimated numbers of wrong candidates by label.
     partners : tuple of (str or None)
-        For each label the one that, where it is wrong, is more often than usual true instead; None where that is not
-        more than chance.
-    noise_rate : (c,)
-    noise_range : (c,), (c,)
-        The least and the largest noise rate that the candidates allow.
+        For each label the one that is true more often than usual where the label is wrong; None if there is none.
+    noise_rate : ndarray of shape (n_labels,)
+        Estimated probability that a label which is not true is a candidate.
+    noise_range : tuple of two ndarrays of shape (n_labels,)
+        Least and largest noise rate that the candidates allow.
     label_names : tuple of str
+        Names of the labels.
     method : estimator
-        What the rows were judged by, not fitted.
-    model : estimator
-        The same, fitted on all candidates of all rows, or of ``max_rows`` of them.
+        The unfitted estimator.
+    model : estimator or None
+        The estimator, fitted to all rows or to ``max_rows`` of them; None if the probabilities were given.
+    random_state : int
+        Seed of the audit.
     """
 
-    confidences: NDArray[np.float64]
+    confidences: Floats
+    probabilities: Floats
     actions: NDArray[np.str_]
     doubts: list[Doubt]
     wrong: WrongCounts
     partners: tuple[str | None, ...]
-    noise_rate: NDArray[np.float64]
-    noise_range: tuple[NDArray[np.float64], NDArray[np.float64]]
+    noise_rate: Floats
+    noise_range: tuple[Floats, Floats]
     label_names: tuple[str, ...]
     method: Any
     model: Any
+    random_state: int
 
-    def cleaned(self) -> NDArray[np.uint8]:
-        """The candidates without those to drop; what a person is asked about stays."""
+    def clean_labels(self) -> NDArray[np.uint8]:
+        """Remove the candidates to drop; those to ask about stay.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n_rows, n_labels)
+            The remaining candidates.
+        """
         return ((self.actions != "") & (self.actions != DROP)).astype(np.uint8)
 
-    def classifier(self, X: Any, *, max_rows: int = MAX_ROWS, random_state: int = 0) -> Any:
-        """A model like that of the audit, trained on the cleaned labels.
+    def train_model(self, X: Any, *, max_rows: int = MAX_ROWS) -> Any:
+        """Train a model like that of the audit on the cleaned labels.
 
         Parameters
         ----------
-        X : matrix of shape (n, d)
+        X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_features)
             The rows of the audit.
         max_rows : int, default=40000
-            It is fitted to so many rows at most, drawn at random.
-        random_state : int, default=0
+            Train on at most this many rows, drawn at random.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
         """
-        return train(self.method, X, self.cleaned(), max_rows=max_rows, random_state=random_state)
+        return train(self.method, X, self.clean_labels(), max_rows=max_rows, random_state=self.random_state)
 
 
 def audit(
     X: Any,
     Y: Any,
     *,
+    probabilities: Any = None,
     method: Any = "candidate-likelihood",
     label_names: Sequence[str] | None = None,
     n_folds: int = 5,
@@ -115,89 +152,121 @@ def audit(
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Audit:
-    """Say of each candidate label how likely it is true, and which are worth a look.
+    """Estimate how likely each candidate label is true, and which ones to check.
 
     Parameters
     ----------
-    X : matrix of shape (n, d)
-    Y : (n, c) matrix of 0 and 1, data frame, or list of n label sets
-        The candidates.
+    X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_features) or None
+        Features. May be None if `probabilities` are given; reasons then do not count similar rows.
+    Y : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels) or list of label sets
+        Candidate labels.
+    probabilities : array-like of shape (n_rows, n_labels) or None, default=None
+        Out-of-fold probabilities of any model: each row scored by a model that was not trained on it. Their order counts;
+        their level is calibrated. No model is fitted then.
     method : str or estimator, default="candidate-likelihood"
-        By its name, or an unfitted estimator of this library.
-    label_names : sequence of str, optional
-        By default the names that Y brings, or "0", "1" and so on.
+        Name of a method, or an unfitted estimator of this library.
+    label_names : sequence of str or None, default=None
+        Names of the labels; None takes those of Y, or "0", "1" and so on.
     n_folds : int, default=5
-        Each fold is judged by a model of the others.
-    drop_below, keep_above, budget
-        See :func:`skpml.cleaning.suggest_actions`. Never dropped without a person are tags of labels that fewer than ten
-        rows have, and tags that are more likely right than wrong under the least noise that the candidates allow: where
-        features tell little, that is none.
+        Number of folds; each is scored by a model of the others.
+    drop_below : float, default=0.25
+        See :func:`suggest_actions`. Tags are never dropped without a person if fewer than ten rows have the label, or if
+        they are more likely right than wrong under the least noise that the candidates allow.
+    keep_above : float, default=0.75
+        See :func:`suggest_actions`.
+    budget : int or None, default=None
+        See :func:`suggest_actions`.
     n_neighbors : int, default=10
-        Similar rows that a reason counts.
+        Number of similar rows that a reason counts.
     max_rows : int, default=40000
-        Each model is fitted to so many rows at most, drawn at random; all rows are judged.
+        Fit each model to at most this many rows, drawn at random; all rows are judged.
     random_state : int, default=0
-    progress : callable, optional
+        Seed of the folds, the drawn rows and, unless it has its own, of the method.
+    progress : callable or None, default=None
         Called as ``progress(done, total, what)``.
 
     Returns
     -------
     Audit
+        Confidences, actions, doubts and counts.
+
+    Raises
+    ------
+    ValueError
+        If thresholds cross, shapes do not match, or probabilities are not numbers from 0 to 1.
     """
     check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
     if is_views(X):
-        raise ValueError("audit takes one matrix X; put the columns of the views beside each other.")
-    X = X if hasattr(X, "shape") else np.asarray(X)
+        raise ValueError("audit takes one matrix X; put the columns of the views side by side.")
     labels = encode_labels(Y)
     candidates = labels.candidates
     names = tuple(map(str, labels.classes)) if label_names is None else tuple(label_names)
     if len(names) != candidates.shape[1]:
         raise ValueError(f"label_names has {len(names)} names for {candidates.shape[1]} labels.")
-    model = _model(method, candidates.shape[0], random_state)
-    found = cross_fit(
-        model,
-        X,
+    if X is None and probabilities is None:
+        raise ValueError("audit needs features X or probabilities, got neither.")
+    if X is not None:
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if X.shape[0] != len(candidates):
+            raise ValueError(f"X has {X.shape[0]} rows, but Y has {len(candidates)}.")
+    model = _make_model(method, len(candidates), random_state)
+    whole: Any = None
+    order = None
+    if probabilities is None:
+        whole, scores, order = cross_fit(
+            model,
+            X,
+            candidates,
+            n_folds=n_folds,
+            max_rows=max_rows,
+            random_state=random_state,
+            progress=progress,
+        )
+    else:
+        scores = _check_probabilities(probabilities, candidates.shape)
+    rates = None
+    if isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate):
+        rates = whole.noise_rate_
+    found = judge(
+        scores,
         candidates,
-        n_folds=n_folds,
-        max_rows=max_rows,
-        random_state=random_state,
-        progress=progress,
+        rates=rates,
+        of_all=getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None,
+        order=order,
     )
     counts = candidates.sum(axis=0)
     rare = counts < ENOUGH_CANDIDATES
-    chosen = suggest_actions(
+    actions = np.full(candidates.shape, "", dtype="<U4")
+    actions[candidates > 0] = suggest_actions(
         found.confidences[candidates > 0], drop_below=drop_below, keep_above=keep_above, budget=budget
     )
-    actions = np.full(candidates.shape, "", dtype="<U4")
-    actions[candidates > 0] = chosen
-    actions[(actions == DROP) & ((found.most_believed > 0.5) | rare)] = ASK if budget is None else KEEP
-    wrong = count_wrong(
-        found.confidences, found.probabilities, found.noise_rate, found.noise_range, candidates
-    )
+    actions[(actions == DROP) & ((found.at_least_noise > 0.5) | rare)] = ASK if budget is None else KEEP
     return Audit(
         confidences=found.confidences,
+        probabilities=found.probabilities,
         actions=actions,
-        doubts=_doubts(X, candidates, actions, found, names, n_neighbors, random_state),
-        wrong=wrong.open_for(rare, counts),
+        doubts=_find_doubts(X, candidates, actions, found, names, n_neighbors, random_state),
+        wrong=count_wrong(found, candidates, unknown=rare),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
         noise_range=found.noise_range,
         label_names=names,
         method=model,
-        model=found.model,
+        model=whole,
+        random_state=random_state,
     )
 
 
-def _doubts(
+def _find_doubts(
     X: Any,
     candidates: NDArray[Any],
     actions: NDArray[np.str_],
-    found: CrossFitted,
+    found: Judgement,
     names: tuple[str, ...],
     n_neighbors: int,
     random_state: int,
 ) -> list[Doubt]:
-    """The candidates that are not simply kept, the most useful to look at first."""
+    """Return the candidates that are not simply kept, the most useful to check first."""
     rows, columns = np.nonzero((actions == DROP) | (actions == ASK))
     order = np.argsort(-benefit(found.confidences[rows, columns]), kind="stable")
     rows, columns = rows[order], columns[order]
@@ -224,12 +293,31 @@ def _doubts(
     ]
 
 
-def _model(method: Any, n_rows: int, random_state: int) -> Any:
-    if not isinstance(method, str):
-        return method
-    model = get_method(method)(on_empty="ignore")
-    if "random_state" in model.get_params():
+def _check_probabilities(given: Any, shape: tuple[int, ...]) -> Floats:
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"probabilities must be numbers, got {type(given).__name__}.") from None
+    if found.shape != shape:
+        raise ValueError(f"probabilities must have the shape {shape} of Y, got {found.shape}.")
+    wrong = np.argwhere(~((found >= 0) & (found <= 1)))
+    if len(wrong):
+        row, label = wrong[0].tolist()
+        raise ValueError(
+            f"probabilities must be from 0 to 1, got {found[row, label]} in row {row}, label {label} "
+            f"({len(wrong)} in all)."
+        )
+    return found
+
+
+def _make_model(method: Any, n_rows: int, random_state: int) -> Any:
+    """Return an unfitted estimator that accepts empty rows and labels, which folds and cleaning may leave."""
+    model = get_method(method)() if isinstance(method, str) else clone(method)
+    parameters = model.get_params()
+    if "on_empty" in parameters:
+        model.set_params(on_empty="ignore")
+    if "random_state" in parameters and parameters["random_state"] is None:
         model.set_params(random_state=random_state)
-    if method == "candidate-likelihood":
+    if isinstance(method, str) and method == "candidate-likelihood":
         model.set_params(**next((modest for limit, modest in _LARGE if n_rows > limit), {}))
     return model

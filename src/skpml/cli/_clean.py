@@ -213,7 +213,7 @@ def run(
                 _write_listing(temporary[listing], table, found)
             if model is not None:
                 update(0, None, "training on the cleaned tags")
-                ui.save_table_model(found.classifier(table.X), temporary[model], table)
+                ui.save_table_model(found.train_model(table.X), temporary[model], table)
             if label_studio is not None:
                 config = temporary[label_studio.with_suffix(".xml")]
                 review.write_label_studio(
@@ -343,7 +343,7 @@ def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
         ui.say(
             f"Of these, {withheld:,} {looks} wrong, but the data are too uninformative to drop such tags automatically."
         )
-    _show_emptied(table, found.cleaned() > 0)
+    _show_emptied(table, found.clean_labels() > 0)
 
 
 def _show_emptied(table: Table, kept: Any) -> None:

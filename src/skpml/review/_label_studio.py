@@ -97,7 +97,7 @@ def _build_interface(table: Table) -> str:
 def _build_tasks(table: Table, audit: Audit) -> Iterator[dict[str, Any]]:
     less_likely = np.minimum(audit.confidences, 1 - audit.confidences)
     scores = 1 - np.where(table.candidates > 0, less_likely, 0.0).max(axis=1, initial=0.0)
-    kept = audit.cleaned() > 0
+    kept = audit.clean_labels() > 0
     for row, score in enumerate(scores.tolist()):
         labels, choices = (
             [table.label_names[label] for label in np.flatnonzero(matrix[row])]

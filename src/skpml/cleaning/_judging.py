@@ -1,0 +1,283 @@
+"""Judge candidates by models that were not trained on their rows: probabilities, confidences, counts and actions.
+
+A model that has seen a row has seen its candidates, and its confidence in them is too high. So rows are cut into folds,
+each is scored by a model of the other folds, and these scores set the *level* of the confidences. A model of all rows
+still orders candidates well: the *order* is that of both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.base import clone
+
+from skpml.candidate_likelihood import CandidateLikelihood
+from skpml.likelihood import (
+    apply_level,
+    calibrate,
+    estimate_noise,
+    fit_calibration,
+    fit_level,
+    posterior,
+    scale_odds,
+)
+from skpml.model_selection import InnerFolds
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+
+KEEP, DROP, ASK = "keep", "drop", "ask"
+# More rows take time and memory, and hardly change a model.
+MAX_ROWS = 40_000
+# Up to this share of copies among the rows, the choice of settings hardly changes.
+_FEW_COPIES = 0.05
+# Confidences are clipped by this before their odds are taken.
+_CERTAIN = 1e-6
+# Standard deviation of the log-odds of noise, beyond what the likelihood allows, and of confidences, as a share of their
+# sum, if the noise rate is right. Both are what estimates were off by in measurements.
+_NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.05
+
+
+def cross_fit(
+    model: Any,
+    X: Any,
+    Y: NDArray[Any],
+    *,
+    n_folds: int = 5,
+    max_rows: int = MAX_ROWS,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Any, Floats, NDArray[np.intp]]:
+    """Fit a model to all rows, and again without each fold.
+
+    Settings that :class:`~skpml.CandidateLikelihood` chooses on all rows are kept in the folds. Models are fitted to at
+    most ``max_rows`` random rows. Rows with equal features are in one fold, since a copy would give the labels of a row
+    away.
+
+    Returns
+    -------
+    The model of all rows, the held-out probabilities (n×c) and the rows in random order.
+    """
+    cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state, copies_together=True)
+    report = progress if progress is not None else lambda done, total, what: None
+    report(0, n_folds + 1, "all rows")
+    whole = _fit_some(model, cut, max_rows)
+    probabilities = np.empty(Y.shape)
+    for fold, (rows, held_out) in enumerate(cut.splits):
+        report(fold + 1, n_folds + 1, f"rows without fold {fold + 1} of {n_folds}")
+        fit = whole.refit if isinstance(whole, CandidateLikelihood) else clone(model).fit
+        without = fit(cut.rows(rows[:max_rows]), Y[rows[:max_rows]])
+        probabilities[held_out] = without.predict_proba(cut.rows(held_out))
+    report(n_folds + 1, n_folds + 1, "done")
+    return whole, probabilities, cut.shuffled
+
+
+def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: int) -> Any:
+    """Fit a clone of a model to all rows, or to ``max_rows`` random ones."""
+    rows = InnerFolds(X, Y, n_folds=2, random_state=random_state, copies_together=True)
+    return _fit_some(model, rows, max_rows)
+
+
+def _fit_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
+    fit = clone(model).fit
+    few_copies = len(rows.distinct) > (1 - _FEW_COPIES) * len(rows.candidates)
+    if isinstance(model, CandidateLikelihood) and not few_copies:
+        # Settings are chosen without copies of rows, which make memorizing look good.
+        once = rows.shuffled[np.isin(rows.shuffled, rows.distinct)][:max_rows]
+        fit = fit(rows.rows(once), rows.candidates[once]).refit
+    if len(rows.candidates) <= max_rows:
+        return fit(rows.X, rows.candidates)
+    some = rows.shuffled[:max_rows]
+    return fit(rows.rows(some), rows.candidates[some])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What held-out probabilities say about candidates.
+
+    Attributes
+    ----------
+    probabilities : (n, c)
+        Probability that each label is true, from the features alone.
+    held_out : (n, c)
+        Probability that each candidate is true, by a model without the row; 0 elsewhere.
+    confidences : (n, c)
+        The same in the order of ``held_out`` and the model of all rows together, at the level of ``held_out``.
+    noise_rate : (c,)
+    noise_range : (c,), (c,)
+        Least and largest rate that the candidates allow.
+    at_least_noise : (n, c)
+        Like ``held_out``, under the least of these rates.
+    """
+
+    probabilities: Floats
+    held_out: Floats
+    confidences: Floats
+    noise_rate: Floats
+    noise_range: tuple[Floats, Floats]
+    at_least_noise: Floats
+
+
+def judge(
+    scores: Floats,
+    Y: NDArray[Any],
+    *,
+    rates: Floats | None = None,
+    of_all: NDArray[Any] | None = None,
+    order: NDArray[np.intp] | None = None,
+) -> Judgement:
+    """Judge candidates by held-out probabilities (n×c) of any level.
+
+    If the noise ``rates`` (c) are known, the probabilities have the right level. ``of_all`` are the confidences of a
+    model of all rows, ``order`` the rows in random order.
+    """
+    if rates is not None:
+        low = high = rates
+        probabilities = scores
+        held_out = at_least_noise = posterior(scores, rates, Y)
+    else:
+        noise = estimate_noise(scores, Y, by_frequency=True, order=order)
+        rates, low, high = noise.rate, noise.low, noise.high
+        probabilities = calibrate(scores, fit_calibration(scores, rates, Y))
+        held_out = posterior(probabilities, rates, Y)
+        at_least_noise = posterior(calibrate(scores, fit_calibration(scores, low, Y)), low, Y)
+    return Judgement(
+        probabilities=probabilities,
+        held_out=held_out,
+        confidences=held_out if of_all is None else _combine(held_out, of_all, Y > 0),
+        noise_rate=rates,
+        noise_range=(low, high),
+        at_least_noise=at_least_noise,
+    )
+
+
+def _combine(held_out: Floats, of_all: NDArray[Any], candidate: NDArray[np.bool_]) -> Floats:
+    """Return confidences in the order of both, at the level of the first."""
+    odds = [p / (1 - p) for p in (np.clip(each, _CERTAIN, 1 - _CERTAIN) for each in (held_out, of_all))]
+    both = np.sqrt(odds[0] * odds[1])
+    both /= 1 + both
+    return apply_level(both, fit_level(both[candidate], held_out[candidate]), candidate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongCounts:
+    """Estimated numbers of wrong candidates.
+
+    Attributes
+    ----------
+    estimate : ndarray of shape (n_labels,)
+        Estimated number for each label.
+    low, high : ndarray of shape (n_labels,)
+        Ends of the interval of each label.
+    total : tuple of float
+        Estimate, low and high for all labels together. Errors that labels share do not cancel, random ones do.
+    """
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    total: tuple[float, float, float]
+
+
+def count_wrong(
+    found: Judgement, Y: NDArray[Any], *, unknown: NDArray[np.bool_] | None = None, level: float = 0.9
+) -> WrongCounts:
+    """Count wrong candidates by label, with an interval of the given level.
+
+    Given the confidences, the number still varies by chance. The noise rate, which sets their level, is moved to both
+    ends of its range and a little beyond, and the level is fitted anew. A share of the estimate is added, by which
+    confidences were off where the rate was right. Of ``unknown`` labels, none or all candidates may be wrong.
+    """
+    candidate = Y > 0
+    confidences, count = found.confidences, candidate.sum(axis=0)
+    reach = float(norm.ppf((1 + level) / 2))
+    estimate = np.sum((1 - confidences) * candidate, axis=0)
+    chance = reach**2 * np.sum(confidences * (1 - confidences) * candidate, axis=0)
+    beyond = float(np.exp(reach * _NOISE_DEVIATION))
+    middle, less, more = (
+        _count_at(found.probabilities, rates, Y)
+        for rates in (
+            found.noise_rate,
+            scale_odds(found.noise_range[0], 1 / beyond),
+            scale_odds(found.noise_range[1], beyond),
+        )
+    )
+    share = reach * _SHARE_DEVIATION * estimate
+    down, up = np.hypot(np.minimum(less - middle, 0), share), np.hypot(np.maximum(more - middle, 0), share)
+    low = np.clip(estimate - np.sqrt(down**2 + chance), 0, count)
+    high = np.clip(estimate + np.sqrt(up**2 + chance), 0, count)
+    total = float(estimate.sum())
+    least = max(0.0, total - float(np.sqrt(down.sum() ** 2 + chance.sum())))
+    most = min(float(count.sum()), total + float(np.sqrt(up.sum() ** 2 + chance.sum())))
+    if unknown is not None:
+        least = max(0.0, least - float(low[unknown].sum()))
+        most = min(float(count.sum()), most + float((count - high)[unknown].sum()))
+        low, high = np.where(unknown, 0.0, low), np.where(unknown, count, high)
+    return WrongCounts(estimate=estimate, low=low, high=high, total=(total, least, most))
+
+
+def _count_at(probabilities: Floats, rates: Floats, Y: NDArray[Any]) -> Floats:
+    """Return the wrong candidates by label if the noise had these rates."""
+    eta = calibrate(probabilities, fit_calibration(probabilities, rates, Y))
+    return np.asarray(np.sum((1 - posterior(eta, rates, Y)) * (Y > 0), axis=0))
+
+
+def benefit(confidences: NDArray[Any]) -> NDArray[Any]:
+    """Return the probability that a look at a candidate corrects the more likely answer."""
+    return np.minimum(confidences, 1 - confidences)
+
+
+def check_thresholds(*, drop_below: float, keep_above: float, budget: int | None) -> None:
+    """Raise an error if thresholds cross or a budget is negative."""
+    if not 0 <= drop_below <= keep_above <= 1:
+        raise ValueError(
+            f"drop_below must not be above keep_above, both between 0 and 1, got {drop_below!r} and {keep_above!r}."
+        )
+    if budget is not None and budget < 0:
+        raise ValueError(f"budget must be at least 0, got {budget!r}.")
+
+
+def suggest_actions(
+    confidences: NDArray[Any],
+    *,
+    drop_below: float = 0.25,
+    keep_above: float = 0.75,
+    budget: int | None = None,
+) -> NDArray[np.str_]:
+    """Suggest an action for each confidence.
+
+    Parameters
+    ----------
+    confidences : ndarray of shape (n_candidates,)
+        Probabilities that candidates are true.
+    drop_below : float, default=0.25
+        Drop candidates with a confidence below this value.
+    keep_above : float, default=0.75
+        Keep candidates with a confidence above this value. A person decides on the rest.
+    budget : int or None, default=None
+        Number of candidates that a person checks: those for which a check is most likely to change the answer. All other
+        candidates are kept or dropped by what is more likely; the thresholds are not used.
+
+    Returns
+    -------
+    ndarray of str, shape (n_candidates,)
+        "keep", "drop" or "ask".
+
+    Raises
+    ------
+    ValueError
+        If the thresholds cross or are outside [0, 1], or the budget is negative.
+    """
+    check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
+    if budget is None:
+        asked = (confidences >= drop_below) & (confidences <= keep_above)
+        return np.where(asked, ASK, np.where(confidences > keep_above, KEEP, DROP))
+    actions = np.where(confidences >= 0.5, KEEP, DROP)
+    # Ties are broken by position, so that the same data give the same list.
+    actions[np.argsort(-benefit(confidences), kind="stable")[:budget]] = ASK
+    return actions
