@@ -16,7 +16,7 @@ from skpml.io import load_model, read_model_info
 from skpml.metrics import evaluate
 from skpml.reference import CandidateRidge
 
-from .conftest import LABELS, PHOTO_OPTIONS, Run, write_rows
+from .conftest import LABELS, PHOTO_OPTIONS, Run, rows_with_tags, write_rows
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -199,3 +199,29 @@ def test_force_replaces(run: Run, photos: Path, folder: Path) -> None:
     result = run("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml", "--force")
     assert result.exit_code == 0, result.output
     assert isinstance(load_model(folder / "a.skpml"), CandidateLikelihood)
+
+
+@pytest.mark.parametrize("kind", ["text", "embeddings"])
+def test_models_of_texts_and_embeddings(run: Run, folder: Path, kind: str) -> None:
+    features, tags, truth = rows_with_tags(60)
+    words = [" ".join(f"{tag}word" for tag in row.split(";")) for row in truth]
+    write_rows(
+        folder / "news.csv", ["headline", "tags", "checked"], list(zip(words, tags, truth, strict=True))
+    )
+    np.save(folder / "news.npy", features)
+    given = ("--text", "headline") if kind == "text" else ("--embeddings", "news.npy")
+    fitted = run("fit", "news.csv", *given, "--method", "ridge", "-o", "m.skpml")
+    assert fitted.exit_code == 0, fitted.output
+    assert read_model_info(folder / "m.skpml").feature_kind == kind
+    new = "news.csv" if kind == "text" else "news.npy"
+    assert run("predict", "m.skpml", new, "-o", "p.csv").exit_code == 0
+    model = load_model(folder / "m.skpml")
+    X = np.array([[text] for text in words], dtype=object) if kind == "text" else features
+    expected = model.predict_proba(X)
+    found = [[float(line[f"probability:{label}"]) for label in LABELS] for line in rows_of(folder / "p.csv")]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    measured = run("evaluate", "m.skpml", "news.csv", "--true-tags", "checked", *given, "--json")
+    assert measured.exit_code == 0, measured.output
+    true = np.array([[label in row.split(";") for label in LABELS] for row in truth]).astype(int)
+    metrics = evaluate(true, model.decision_function(X), model.predict(X))
+    assert json.loads(measured.stdout)["metrics"] == pytest.approx(metrics)
