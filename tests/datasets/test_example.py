@@ -118,7 +118,7 @@ class TestFolder:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "digits.csv").write_text("mine")
         message = skpml("data", "example", str(tmp_path / "mine"), code=2)
-        assert message == f"error: {tmp_path / 'mine'} is not empty; --force replaces files in it\n"
+        assert message == f"error: {tmp_path / 'mine'} is not empty; --force replaces files in it.\n"
         assert contents(tmp_path) == {Path("mine/digits.csv"): b"mine"}
 
     def test_force_replaces_the_files_of_the_example_only(
