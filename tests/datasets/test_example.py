@@ -77,7 +77,7 @@ def test_images_are_the_rows(digits: PartialDataset) -> None:
             assert (opened.format, opened.mode) == ("PNG", "L")
             opened.load()
             grey = np.asarray(opened)
-        np.testing.assert_array_equal(grey, example._enlarged(digits.X[row]))
+        np.testing.assert_array_equal(grey, example._enlarge(digits.X[row]))
         blocks = 1 - grey.reshape(10, 12, 10, 12).mean(axis=(1, 3)) / 255
         assert np.corrcoef(blocks[1:-1, 1:-1].ravel(), digits.X[row])[0, 1] > 0.98
 

@@ -1,4 +1,4 @@
-"""An example to try the cleaning on: real pictures with tags, some of them planted wrong ones. No download."""
+"""An example for cleaning: images with tags, some of which were planted and are wrong. No download."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _MAGNIFICATION = 12
 
 
 def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialDataset:
-    """Write a folder with doubtful tags to clean: handwritten digits, whole or not at all.
+    """Write a folder with doubtful tags to clean: 500 images of handwritten digits.
 
-    * ``digits.csv``: a line for each of 500 pictures, with its ``file``, its ``tags`` (as in ``six;even;closed loop``)
-      and 64 columns of pixels, 0 for paper to 16 for ink;
-    * ``images``: the pictures, as PNG files;
-    * ``planted.csv``: the wrong tags, as :func:`read_decisions` reads them: a perfect reviewer would decide so.
+    * ``digits.csv``: one line per image with its ``file``, its ``tags`` (as in ``six;even;closed loop``) and 64 columns
+      of pixels, 0 for paper to 16 for ink;
+    * ``images``: the images, as PNG files;
+    * ``planted.csv``: the wrong tags in the format of `skpml.cleaning.read_decisions`, as a perfect reviewer decides.
 
-    The pictures are those of scikit-learn, the tags follow from the numeral that each shows, and every tag that a
-    picture does not deserve was given to it with a probability of 3 %. The same files come out every time.
+    The images are those of scikit-learn, the true tags follow from the numeral, and every other tag was added with a
+    probability of 3 %. The files are the same every time; they are written completely or not at all.
 
     Parameters
     ----------
     folder : path-like
-        Folder to make.
+        Folder to create.
     overwrite : bool, default=False
-        If the folder exists and is not empty, replace the files of the example in it; others stay.
+        Whether to replace the files of the example in a folder that is not empty; others stay.
 
     Returns
     -------
@@ -59,18 +59,18 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
     >>> int((digits.candidates != digits.truth).sum())
     165
     """
-    digits = _tagged_digits()
+    digits = _make_digits()
     files = [f"images/{row:03d}.png" for row in range(_N_ROWS)]
     with replacing_folder(Path(folder), overwrite=overwrite) as place:
         (place / "images").mkdir()
         for file, pixels in zip(files, digits.X, strict=True):
-            (place / file).write_bytes(_png(_enlarged(pixels)))
+            (place / file).write_bytes(_encode_png(_enlarge(pixels)))
         _write_table(place / "digits.csv", files, digits)
         _write_planted(place / "planted.csv", files, digits)
     return digits
 
 
-def _tagged_digits() -> PartialDataset:
+def _make_digits() -> PartialDataset:
     images, numerals = load_digits(return_X_y=True)
     images, numerals = images[:_N_ROWS], numerals[:_N_ROWS]
     even = np.isin(numerals, NUMERALS["even"])
@@ -102,15 +102,15 @@ def _write_planted(path: Path, files: list[str], digits: PartialDataset) -> None
             writer.writerow([files[row], row, digits.label_names[label], "drop", ""])
 
 
-def _enlarged(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Dark ink on white paper, with a margin, and large and smooth enough for a person to read."""
+def _enlarge(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Draw dark ink on white paper with a margin, large and smooth enough to read."""
     ink = np.pad(pixels.reshape(8, 8) / 16, 1)
     smooth = zoom(ink, _MAGNIFICATION, order=3, mode="grid-constant", grid_mode=True)
     return np.round(255 * (1 - np.clip(smooth, 0, 1))).astype(np.uint8)
 
 
-def _png(grey: NDArray[np.uint8]) -> bytes:
-    """A grey picture as the bytes of a PNG file, so that no package for pictures is needed."""
+def _encode_png(grey: NDArray[np.uint8]) -> bytes:
+    """Encode a gray image as PNG, so that no image package is needed."""
     height, width = grey.shape
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     # Each line begins with the number of its filter: 2 stores what changes from the line above, which packs well.

@@ -140,7 +140,7 @@ def load_dataset(
         Name of a set, as `list_datasets` gives it. ``"emotions-3"`` is short for ``candidates=3``.
     candidates : int, optional
         Fill each row up with random false labels to this many candidates (`skpml.noise.top_up`); 0 adds none.
-        Only for sets without candidate labels of their own. By default the candidates are those of the set:
+        Only for sets without real candidate labels. By default the candidates are those of the set:
         real ones where it has them, else the true labels.
     random_state : int, RandomState, Generator or None, default=0
         Source of the false labels.

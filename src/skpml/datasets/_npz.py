@@ -57,7 +57,7 @@ def read_npz(path: str | Path, *, on_empty: EmptyPolicy = "raise") -> PartialDat
 
 
 def holds_labels(path: Path) -> bool:
-    """Whether a file is a data set, told by the names of its arrays."""
+    """Whether a file is a data set, judged by the names of its arrays."""
     with parsing(path, "npz"), zipfile.ZipFile(path) as archive:
         return not {"Y_true.npy", "Y_candidate.npy"}.isdisjoint(archive.namelist())
 

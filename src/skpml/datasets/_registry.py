@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Known facts of a data set; None stands for what is not known.
+    """Known facts of a data set; None means unknown.
 
     Parameters
     ----------
@@ -16,9 +16,9 @@ class DatasetFacts:
     n_rows, n_features, n_labels : int or None
         Size. A set of labels only has no `n_features`.
     cardinality : float or None
-        Mean number of true labels a row, to four places.
+        Mean number of true labels of a row, to four places.
     real_candidates : bool
-        Whether the set comes with candidate labels of its own.
+        Whether the set has real candidate labels.
     openml_id : int or None
         Number of the set at OpenML, from where `fetch_dataset` takes it.
     file_sha256 : str or None

@@ -181,31 +181,24 @@ def resolve_columns(
     single = {role: getattr(wanted, role) for role in ("text", "image", "id")}
     for role, name in single.items():
         if name in labels:
-            raise TableError(
-                f"column {name!r} holds labels, so it cannot be the {role} too", path=path, column=name
-            )
+            problem = f"column {name!r} holds labels, so it cannot be the {role} too"
+            raise TableError(problem, path=path, column=name)
     taken = {*labels, *wanted.ignore, *single.values()}
     if wanted.features is not None:
         features = tuple(wanted.features)
         if both := [name for name in features if name in taken]:
-            raise TableError(
-                f"columns cannot be features and something else: {format_names(both)}", path=path, column=both[0]
-            )  # fmt: skip
+            problem = f"columns cannot be features and something else: {format_names(both)}"
+            raise TableError(problem, path=path, column=both[0])
     elif wanted.text is not None or embeddings:
         features = ()
     else:
         features = tuple(name for name in header if name not in taken and name not in others)
     if not (features or truth or embeddings or wanted.features is not None or wanted.text is not None):
         raise TableError(
-            "has no columns left to learn from: name a column of text (",
-            Argument("text", ...),
-            "), a file of embeddings (",
-            Argument("embeddings", ...),
-            ") or numeric columns (",
-            Argument("features", ...),
-            ")",
+            "has no columns left to learn from: name a column of text (", Argument("text", ...), "), a file of "
+            "embeddings (", Argument("embeddings", ...), ") or numeric columns (", Argument("features", ...), ")",
             path=path,
-        )
+        )  # fmt: skip
     resolved = Resolved(replace(found, features=features), label_names or true_names, others, ())
     unread = set(header).difference(resolved.read, others, wanted.ignore)
     return resolved._replace(unused=tuple(name for name in header if name in unread))
@@ -238,14 +231,10 @@ def _find_labels(
             found = replace(found, true_tags=TRUTH_COLUMN)
     if not (found.label_columns or found.true_label_columns):
         raise TableError(
-            "no labels found: pass ",
-            Argument("tags", ...),
-            ' for a column of tags such as "a;b", or ',
-            Argument("labels", ...),
-            f" for columns of 0 and 1 (its columns are {format_names(header)})",
+            "no labels found: pass ", Argument("tags", ...), ' for a column of tags such as "a;b", or ',
+            Argument("labels", ...), f" for columns of 0 and 1 (its columns are {format_names(header)})",
             f"; true labels such as {format_names(true)} are read as candidates only if you name them" if true else "",
-            path=path,
-            value=tuple(header),
+            path=path, value=tuple(header),
         )  # fmt: skip
     if found.labels and found.true_labels:
         by_position = wanted.true_labels is not None and len(wanted.true_labels) == len(found.labels)

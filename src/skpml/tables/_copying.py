@@ -93,9 +93,8 @@ def check_drop(drop: Any, table: Table) -> DropMask:
 
 
 def _file_changed(path: Path, line: int | None = None) -> TableError:
-    return TableError(
-        "has changed since it was read, so nothing was written; read it again", path=path, line=line
-    )
+    problem = "has changed since it was read, so nothing was written; read it again"
+    return TableError(problem, path=path, line=line)
 
 
 def _copy_csv(

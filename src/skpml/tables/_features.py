@@ -1,4 +1,4 @@
-"""Features that are not columns of numbers: texts, and embeddings in a file of their own."""
+"""Features that are not columns of numbers: texts, and embeddings in another file."""
 
 from __future__ import annotations
 
