@@ -166,9 +166,9 @@ def test_odd_names_make_the_round_trip(tmp_path_factory, data):
     buffer = io.StringIO(newline="")
     csv.writer(buffer).writerows([("id", "x", "tags"), *((name, 1, ";".join(labels)) for name in ids)])
     (folder / "a.csv").write_bytes(buffer.getvalue().encode())
-    given_dialect = {"delimiter": ",", "quote": '"', "encoding": "utf-8"}
+    dialect = Dialect(delimiter=",", quote='"', encoding="utf-8")
     table = read_table(
-        folder / "a.csv", columns=Columns(tags="tags", id="id"), dialect=Dialect(**given_dialect)
+        folder / "a.csv", columns=Columns(tags="tags", id="id"), dialect=dialect, separator=";"
     )
     assert table.label_names == tuple(labels)
     cells = [(row, label) for row in range(len(ids)) for label in range(len(labels))]
