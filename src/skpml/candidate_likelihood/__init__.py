@@ -1,4 +1,4 @@
-"""A likelihood for candidate labels: a probability for every candidate, learnt and chosen without true labels."""
+"""A classifier from a likelihood of candidate labels."""
 
 from skpml.candidate_likelihood._estimator import CandidateLikelihood
 

@@ -1,4 +1,4 @@
-"""CandidateLikelihood: scikit-learn face of the likelihood for candidate labels."""
+"""CandidateLikelihood: the estimator."""
 
 from __future__ import annotations
 
@@ -68,105 +68,109 @@ class _Choice:
 
 
 class CandidateLikelihood(BasePMLClassifier):
-    """A probability for every candidate: the likelihood of candidate labels, with everything chosen without true labels.
+    """Estimate the probability that each label is true, from a likelihood of candidates.
 
-    Every true label is a candidate; a false one becomes a candidate with probability ρ. With η the probability that a
-    label is true, learnt from the features,
+    Every true label is a candidate; a label that is not true is a candidate with probability ρ, the noise rate. With η
+    the probability that a label is true, learned from the features,
 
         P(candidate) = η + (1 − η) ρ        P(true | candidate) = η / (η + (1 − η) ρ).
 
-    η is either linear in the features (*least-squares*: ridge regression onto P(true | candidate), each row judged by the
-    others) or its logit is (*logistic*: penalised maximum likelihood, with a covariance between labels); optionally
-    given that each row has at least one true label. Family, smoothness, noise rate and kernel width are chosen by how
-    well rows left out of a fit rank their candidates, ridge regression on the candidates among the choices; the
-    probabilities of the best few are averaged.
+    Either η is linear in the features (*least-squares*: ridge regression onto P(true | candidate), each row judged by the
+    others) or its logit is (*logistic*: penalized maximum likelihood, with a covariance between labels), optionally given
+    that each row has at least one true label. Family, smoothness, noise rate and kernel width are chosen by how well
+    held-out rows rank their candidates; ridge regression on the candidates is among the choices. The probabilities of the
+    best settings are averaged. No true labels are needed.
 
     Parameters
     ----------
     family : {"auto", "logistic", "least-squares", "ridge"}, default="auto"
-        "ridge" takes every candidate for true.
+        Kind of model; "ridge" takes every candidate for true.
     gamma : float or "auto", default="auto"
-        Weight of the size of the coefficients, for features scaled to length 1 in the mean square.
-    noise_rate : float, array of shape (c,) or "auto", default="auto"
-        ρ, between 0 and 1.
+        Weight of the size of the coefficients, for features whose rows have a mean squared length of 1.
+    noise_rate : float, array of shape (n_labels,) or "auto", default="auto"
+        Noise rate ρ, from 0 to 0.985. "auto" estimates one rate for all labels by the profile likelihood of the
+        candidates, with the scores of ridge regressions without the row.
     at_least_one : bool or "auto", default="auto"
         Whether every row with candidates has a true label.
     kernel_width : float or "auto", default="auto"
         Width of the Gaussian features, relative to that of :class:`~skpml.features.RBFAnchors`.
-    selection : dict or "auto", default="auto"
-        The ``selection_`` of an earlier fit, to fit the same settings to other rows without a search; family, gamma,
-        at_least_one, kernel_width and n_members are not looked at then, and where `noise_rate` is given, the noise is
-        that.
-    keep_nested_order : bool, default=True
-        Whether a label that never comes without another is kept below it in probability, see ``nested_labels_``.
     n_members : int, default=10
-        Most settings that are averaged.
+        Largest number of settings that are averaged.
     n_folds : int, default=3
-        Inner folds that settings are judged on.
+        Number of inner folds that settings are judged on.
     feature_map : {"rbf", "linear"} or transformer, default="rbf"
-        As in :class:`skpml.PMLMA`. Only "rbf" has a width to choose.
+        Feature map, as in :class:`skpml.PMLMA`. Only "rbf" has a width to choose.
     n_anchors : int or None, default=None
-        As in :class:`skpml.PMLMA`.
-    views : dict of name to list of columns or None, default=None
-        Groups of columns of X, by position or by name in a data frame, that are views of their own; every column belongs
-        to one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
-    view_weights : "auto", dict of name to number, or sequence of numbers, default="auto"
-        How much each view counts; "auto" learns it from the candidates.
+        Number of anchors, as in :class:`skpml.PMLMA`.
+    views : dict of str to list of columns or None, default=None
+        Groups of columns of X, by position or by name in a data frame, that are separate views; every column belongs to
+        one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
+    view_weights : "auto", dict of str to float, or sequence of float, default="auto"
+        Weight of each view; "auto" learns it from the candidates.
     threshold : float, "auto" or "non-candidates", default="auto"
-        Probabilities above it are predicted; "auto" is 0.5.
-    max_iter : int, default=200
-        Most steps of a logistic fit.
+        Labels with a probability above it are predicted; "auto" is 0.5.
+    max_iter : int, default=1000
+        Largest number of iterations of a fit. A warning is raised if a member does not converge.
     tol : float, default=1e-5
-        Relative change of the likelihood at which a logistic fit stops.
-    batch : int, default=8
-        Settings fitted together: memory is that of so many times the scores.
+        A logistic fit stops when no entry of the gradient of its objective, divided by the number of rows, exceeds this
+        value; a least-squares fit when no target differs from its posterior by more than ten times this value. Settings
+        are compared at a looser tolerance.
     device : str or None, default=None
         None computes with NumPy; a name such as "cuda" with PyTorch on that device.
     on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+        What to do about rows without candidates, which count as having no label, and about labels that are not a
+        candidate of any row.
     random_state : int, RandomState or None, default=None
         Draws the anchors and the inner folds.
 
     Attributes
     ----------
-    confidences_ : ndarray of shape (n, c)
-        Probability of each candidate to be true; 0 elsewhere.
-    noise_rate_ : ndarray of shape (c,)
-        How often a false label is a candidate: the given rates, or an estimate from rows that clearly lack a label. A
-        member may assume up to 1.8 times the odds.
+    confidences_ : ndarray of shape (n_rows, n_labels)
+        Probability that each candidate is true; 0 elsewhere.
+    noise_rate_ : ndarray of shape (n_labels,)
+        The given noise rates, or the estimate; the largest allowed rate if the candidates do not exclude that there is no
+        noise. A member may assume up to 1.8 times the odds.
+    noise_range_ : tuple of two ndarrays of shape (n_labels,)
+        Least and largest noise rate that the candidates allow.
     selection_ : dict
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
-        (mean average precision of rows left out, the candidates taken for the truth) and ``"distance"`` (by how many
-        standard errors it falls short of the best), empty where everything was fixed; ``"calibration"``, and
-        ``"level"``, the map of confidences of training rows to what they are when left out.
+        (mean average precision of held-out rows, the candidates taken for the truth) and ``"distance"`` (by how many
+        standard errors it is worse than the best), empty if everything was fixed; ``"calibration"``; and ``"level"``, the
+        map from confidences of training rows to held-out ones.
     calibration_ : tuple of float
-        Slope and shift of the map from the mean of the members to the probability, on logits.
-    nested_labels_ : list of pairs of int
-        Labels (inner, outer) by position: no row has the inner one as a candidate without the outer one, so that it is
-        never given the higher probability.
-    coef_ : list of ndarrays of shape (n_mapped_features, c)
-        Of each member, on mapped features.
-    intercept_ : ndarray of shape (n_members, c)
+        Slope and shift of the map of logits from the mean of the members to the probability.
+    nested_labels_ : list of tuple of int
+        Labels (inner, outer) by position: no row carries the inner one without the outer one, so it never gets the higher
+        probability.
+    coef_ : list of ndarrays of shape (n_mapped_features, n_labels)
+        Coefficients of each member, on mapped features.
+    intercept_ : ndarray of shape (n_members, n_labels)
+        Intercepts of each member.
     threshold_ : float
-    classes_ : ndarray of shape (c,)
+        Labels with a probability above it are predicted.
+    classes_ : ndarray of shape (n_labels,)
+        Names of the labels.
     history_ : dict of ndarrays
-        The course of the best member's fit: its penalised log-likelihood, or the largest change of a probability.
+        The course of the slowest member: its penalized log-likelihood, or the largest change of a target.
     n_iter_ : int
+        Number of iterations of the slowest member.
     converged_ : bool
-        Of all members.
-    view_weights_ : dict of name to float
+        Whether all members converged.
+    view_weights_ : dict of str to float
         Share of each view, with the sum 1; one matrix is "view 0".
-    scaler_ : fitted transformer
-    feature_maps_ : list of fitted transformers
+    scaler_ : transformer
+        Scales the features.
+    feature_maps_ : list of transformers
         One for each kernel width that a member uses.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
 
     Notes
     -----
-    For n rows, a anchors, c labels, k tried settings and t steps of a fit: time O(n a² + a³ + k t n a c), where the
-    search counts at most 6000 rows and 700 anchors, memory O(n (a + c × batch)). Derivation, choices and measurements
-    are on the page of the method.
+    For n rows, a anchors, c labels, k tried settings and t steps of a fit, time is O(n a² + a³ + k t n a c), where the
+    search uses at most 6000 rows and 700 anchors, and memory is O(n (a + 8 c)).
 
     Examples
     --------

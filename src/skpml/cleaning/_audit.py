@@ -41,7 +41,7 @@ _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1
 class Doubt:
     """A candidate that may be wrong.
 
-    Attributes
+    Parameters
     ----------
     row : int
         Row of the candidate.
@@ -66,7 +66,7 @@ class Doubt:
 class Audit:
     """Result of :func:`audit`.
 
-    Attributes
+    Parameters
     ----------
     confidences : ndarray of shape (n_rows, n_labels)
         Probability that each candidate is true; 0 elsewhere. The level is that of models that were not trained on the

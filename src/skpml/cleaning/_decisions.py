@@ -1,4 +1,4 @@
-"""What a person decided about doubtful labels: a small CSV file, checked against the table that it is about."""
+"""Decisions of a person about doubtful labels: a small CSV file, checked against its table."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ _WORDS = {"keep": True, "drop": False}
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decisions:
-    """Decisions about labels of rows, in the order in which they were made or stand in a file.
+    """Decisions about labels of rows, in the order in which they were made.
 
-    Attributes
+    Parameters
     ----------
-    rows, labels : ndarray of int of shape (n_decisions,)
-        Row and column of each label that was decided about.
+    rows : ndarray of int, shape (n_decisions,)
+        Row of each decision.
+    labels : ndarray of int, shape (n_decisions,)
+        Label of each decision, by position.
     keep : ndarray of bool of shape (n_decisions,)
-        Whether the label stays.
+        Whether the label is kept.
     confidence : ndarray of shape (n_decisions,)
-        How sure the model was of the label; NaN where that is not known.
+        Confidence of the label; NaN if it is not known.
     """
 
     rows: NDArray[np.intp]
@@ -52,7 +54,18 @@ class Decisions:
         return len(self.rows)
 
     def drop_mask(self, table: Table) -> NDArray[np.bool_]:
-        """The matrix of rows × labels that is True where a label is to be dropped."""
+        """Return which labels to drop.
+
+        Parameters
+        ----------
+        table : Table
+            Table that the decisions are about.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_labels)
+            True where a label is to be dropped.
+        """
         mask = np.zeros(table.candidates.shape, dtype=np.bool_)
         mask[self.rows, self.labels] = ~self.keep
         return mask
@@ -62,20 +75,19 @@ def read_decisions(path: str | Path, table: Table) -> Decisions:
     """Read a file of decisions about the labels of a table.
 
     Its columns are ``id``, ``row`` (counted from 0), ``label``, ``decision`` (``keep`` or ``drop``) and
-    ``confidence``, which may be missing or empty. A file that went through a spreadsheet, and came back with other
-    delimiters, is read too.
+    ``confidence``, which may be missing or empty. Files that a spreadsheet saved with other delimiters are read too.
 
     Parameters
     ----------
     path : path-like
         File to read.
     table : Table
-        What the decisions are about.
+        Table that the decisions are about.
 
     Returns
     -------
     Decisions
-        One for each label that was decided about; a line that says the same twice counts once.
+        One for each cell; repeated lines count once.
 
     Raises
     ------
@@ -108,7 +120,7 @@ def read_decisions(path: str | Path, table: Table) -> Decisions:
 
 
 class _Reading:
-    """One file of decisions against one table."""
+    """Reader of one file of decisions about one table."""
 
     def __init__(self, path: Path, dialect: Dialect, table: Table) -> None:
         self.path, self.dialect, self.table = path, dialect, table
@@ -194,18 +206,18 @@ class _Reading:
 
 
 def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a file for `read_decisions`: whole, or not at all.
+    """Write a file for :func:`read_decisions`, completely or not at all.
 
     Parameters
     ----------
     decisions : Decisions
-        What was decided.
+        Decisions to write.
     table : Table
-        What the decisions are about.
+        Table that the decisions are about.
     path : path-like
         File to write.
     overwrite : bool, default=False
-        Replace a file that exists.
+        Replace an existing file.
     """
     with (
         replacing(Path(path), overwrite=overwrite) as (temporary,),

@@ -100,7 +100,7 @@ def _fit_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
 class Judgement:
     """What held-out probabilities say about candidates.
 
-    Attributes
+    Parameters
     ----------
     probabilities : (n, c)
         Probability that each label is true, from the features alone.
@@ -168,7 +168,7 @@ def _combine(held_out: Floats, of_all: NDArray[Any], candidate: NDArray[np.bool_
 class WrongCounts:
     """Estimated numbers of wrong candidates.
 
-    Attributes
+    Parameters
     ----------
     estimate : ndarray of shape (n_labels,)
         Estimated number for each label.

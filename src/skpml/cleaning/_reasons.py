@@ -23,7 +23,7 @@ _CHANCE = 0.05
 class Reason:
     """Evidence for and against a candidate; ``str(reason)`` is a sentence.
 
-    Attributes
+    Parameters
     ----------
     carried : int
         How many of the nearest other rows carry the label.

@@ -1,4 +1,4 @@
-"""Networks on the candidate likelihood: features learnt along with the labels. Needs PyTorch, from the first fit on."""
+"""Networks on the candidate likelihood, which learn their features. PyTorch is imported only by a fit."""
 
 from skpml.deep._estimator import DeepCandidateLikelihood
 

@@ -1,4 +1,4 @@
-"""Several networks on the same rows, each with rows of its own held out. Needs PyTorch: imported by a fit only."""
+"""Several networks on the same rows, each with its own held-out rows. Needs PyTorch: imported only by a fit."""
 
 from __future__ import annotations
 
@@ -18,18 +18,7 @@ from skpml.linalg import to_numpy
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A trained network.
-
-    Attributes
-    ----------
-    state : dict of ndarrays
-        Its weights, by name.
-    course : Course
-    logits : (n, c)
-        Of all rows.
-    held : indices
-        Of the rows that it was not trained on.
-    """
+    """A trained network: weights by name, its course, logits of all rows (n, c), and the rows that it held out."""
 
     state: State
     course: Course
@@ -39,16 +28,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Ensemble:
-    """Networks that are averaged.
-
-    Attributes
-    ----------
-    members : list of Member
-    rates : (c,)
-        ρ.
-    one_true : bool
-        Whether each row with candidates is taken to have a true label.
-    """
+    """Networks to average, the noise rates (c), and whether each row with candidates is assumed to have a true label."""
 
     members: list[Member]
     rates: torch.Tensor
@@ -57,17 +37,7 @@ class Ensemble:
 
 @dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """All that the members of an ensemble have in common.
-
-    Attributes
-    ----------
-    factory : callable
-        ``(n_features, n_labels) -> Module``.
-    X : (n, d)
-    Y : (n, c)
-        Candidates, 0 and 1.
-    schedule : Schedule
-    """
+    """What all members share: the factory of networks, rows X (n, d), candidates Y (n, c) and the schedule."""
 
     factory: Factory
     X: torch.Tensor
@@ -75,40 +45,33 @@ class Trainer:
     schedule: Schedule
 
     def member(self, held: NDArray[np.intp], seed: int, rates: torch.Tensor, *, one_true: bool) -> Member:
-        """Build and train a network; all that is random in it comes from the seed."""
+        """Build and train a network; all its randomness comes from the seed."""
         labels = Labels(candidates=self.Y, rates=scale_odds(rates, 1.0), one_true=one_true)
         with own_randomness(seed, self.X.device):
             module = build(self.factory, prior_logits(self.Y, labels.rates), self.X)
             random = np.random.RandomState(seed)
             course = train(module, self.X, labels, held=held, schedule=self.schedule, random=random)
             logits = logits_of(module, self.X)
-        left_out = torch.as_tensor(held, device=self.X.device)
-        return Member(state=to_state(module), course=course, logits=logits, held=left_out)
+        rows = torch.as_tensor(held, device=self.X.device)
+        return Member(state=to_state(module), course=course, logits=logits, held=rows)
 
     def noise_rate(self, held: NDArray[np.intp], seed: int, ridge: torch.Tensor) -> torch.Tensor:
-        """ρ by clear negatives, as a pilot or ridge regression tells them: whichever predicts candidates better.
+        """Estimate the noise rate from scores for candidates: of ridge regression, or of a pilot if it predicts better.
 
-        The pilot is a network trained without noise, so that its probabilities are those of being a candidate.
-
-        Parameters
-        ----------
-        held : indices
-            Without any, ridge regression is asked alone.
-        seed : int
-        ridge : (n, c)
-            Chances of being a candidate by ridge regression without the row.
+        The pilot is a network trained without noise, so that its probabilities are those of being a candidate. ``ridge``
+        (n, c) are scores of each row without it. Without held-out rows there is no pilot.
         """
-        chances, candidates = ridge, self.Y
+        scores, candidates = ridge, self.Y
         if len(held):
             pilot = self.member(held, seed, torch.zeros_like(self.Y[0]), one_true=False)
-            left_out, Y = sigmoid(pilot.logits[pilot.held]), self.Y[pilot.held]
-            if ((left_out - Y) ** 2).mean() < ((ridge[pilot.held] - Y) ** 2).mean():
-                chances, candidates = left_out, Y
-        rates = estimate_noise(to_numpy(chances), to_numpy(candidates), of_candidates=True).usable()
+            predicted, Y = sigmoid(pilot.logits[pilot.held]), self.Y[pilot.held]
+            if ((predicted - Y) ** 2).mean() < ((ridge[pilot.held] - Y) ** 2).mean():
+                scores, candidates = predicted, Y
+        rates = estimate_noise(to_numpy(scores), to_numpy(candidates), of_candidates=True).usable()
         return torch.as_tensor(rates, dtype=self.Y.dtype, device=self.Y.device)
 
     def precision(self, member: Member) -> float:
-        """Mean average precision of the rows held out, their candidates taken for the truth; 0 where none can be told."""
+        """Return the mean average precision of the held-out rows, their candidates taken for the truth; 0 without any."""
         rows = row_average_precision(self.Y[member.held], member.logits[member.held])
         return float(rows.mean()) if len(rows) else 0.0
 
@@ -123,22 +86,11 @@ def train_ensemble(
     ridge: Callable[[], torch.Tensor],
     random: np.random.RandomState,
 ) -> Ensemble:
-    """Train the members, and find out first what is not given.
+    """Train the members; estimate the noise rates and choose ``one_true`` first if they are None.
 
-    Parameters
-    ----------
-    trainer : Trainer
-    n_members : int
-    fraction : float
-        Share of the rows that a member holds out.
-    one_true : bool or None
-        None: the first member is trained both ways, and the one that ranks the candidates of its rows held out better is
-        kept.
-    rates : (c,) or None
-        None: by clear negatives.
-    ridge : callable
-        Gives the chances of being a candidate by ridge regression without the row (n×c), for rates that are not given.
-    random : RandomState
+    For the choice the first member is trained both ways, and the one that ranks the candidates of its held-out rows
+    better is kept. ``fraction`` is the share of rows that a member holds out; ``ridge`` returns the scores for
+    :meth:`Trainer.noise_rate`.
     """
     held = held_out(len(trainer.X), fraction, n_members, random)
     pilot_seed, *seeds = random.randint(np.iinfo(np.int32).max, size=n_members + 1).tolist()
@@ -157,7 +109,7 @@ def train_ensemble(
 def held_out(
     n_rows: int, fraction: float, n_members: int, random: np.random.RandomState
 ) -> list[NDArray[np.intp]]:
-    """Rows for each member to hold out: a share of them, none a second time before every row was held out once."""
+    """Return the held-out rows of each member: no row is held out twice before every row was held out once."""
     size = min(max(round(fraction * n_rows), 1), n_rows - 1) if fraction > 0 else 0
     order = random.permutation(n_rows)
     return [order[(np.arange(size) + place * size) % n_rows] for place in range(n_members)]

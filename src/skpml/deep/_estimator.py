@@ -1,4 +1,4 @@
-"""DeepCandidateLikelihood: scikit-learn face of networks on the candidate likelihood. Imports PyTorch in a fit only."""
+"""DeepCandidateLikelihood: the estimator. PyTorch is imported only by a fit."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 __all__ = ["DeepCandidateLikelihood"]
 
-# Of the ridge regression that knows clear negatives: enough to tell a quartile.
+# Of the ridge regression that the noise rate is estimated from.
 _MOST_ANCHORS = 700
 
 
 class DeepCandidateLikelihood(BasePMLClassifier):
-    """A probability for every candidate, from networks that learn their features on the candidate likelihood.
+    """Estimate the probability that each label is true, with networks that learn their features.
 
-    The model of :class:`~skpml.CandidateLikelihood`: every true label is a candidate; a false one
-    becomes a candidate with probability ρ. With η the probability that a label is true,
+    The model is that of :class:`~skpml.CandidateLikelihood`: every true label is a candidate; a label that is not true is
+    a candidate with probability ρ. With η the probability that a label is true,
 
         P(candidate) = η + (1 − η) ρ        P(true | candidate) = η / (η + (1 − η) ρ).
 
-    Here the logits of η are the output of a network. Trained by mini-batches to maximise
+    Here the logits of η are the output of a network, trained by mini-batches to maximize
 
-        mean over rows of log P(candidates | row) − (δ/2) Σ‖W‖²,
+        mean over rows of log P(candidates | row) − (δ/2) Σ‖W‖².
 
-    each network holds out rows of its own and keeps the weights of the epoch after which their candidates were most
+    Each network has its own held-out rows, and keeps the weights of the epoch after which their candidates were most
     likely. The probabilities of several networks are averaged.
 
     Parameters
@@ -63,74 +63,78 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     hidden_layer_sizes : sequence of int, default=(256, 256)
         Widths of the hidden layers; empty is a linear model.
     dropout : float, default=0.5
-        Share of the units of a hidden layer that each step of the training leaves out.
+        Share of the units of a hidden layer that each training step ignores.
     weight_decay : float, default=1e-4
-        δ, the weight of the squared weights; shifts and scales are free.
+        Weight δ of the squared weights; shifts and scales are not penalized.
     learning_rate : float, default=1e-3
-        Of Adam.
+        Learning rate of Adam.
     batch_size : int, default=64
-        Most rows of a mini-batch.
+        Largest number of rows of a mini-batch.
     max_epochs : int, default=200
+        Largest number of epochs of a training.
     patience : int, default=15
-        Epochs without progress on the rows held out after which a training ends.
+        A training ends after this many epochs without progress on the held-out rows.
     validation_fraction : float, default=0.2
         Share of the rows that a network holds out. With 0, every training runs for `max_epochs`.
     n_members : int, default=5
-        Networks that are averaged.
-    noise_rate : float, array of shape (c,) or "auto", default="auto"
-        ρ, between 0 and 1. The likelihood does not know it. "auto" takes the lower quartile over rows of the chance to be
-        a candidate: by ridge regression without the row, as :class:`~skpml.CandidateLikelihood`
-        does, or by one more network on rows held out, whichever predicts candidates better.
+        Number of networks that are averaged.
+    noise_rate : float, array of shape (n_labels,) or "auto", default="auto"
+        Noise rate ρ, from 0 to 0.985. "auto" estimates it as :class:`~skpml.CandidateLikelihood` does, from the scores of
+        ridge regressions without the row, or from those of one more network on its held-out rows, whichever predicts
+        candidates better.
     at_least_one : bool or "auto", default="auto"
-        Whether every row with candidates has a true label. "auto" trains the first network both ways, and asks how well
-        the rows held out rank their candidates.
+        Whether every row with candidates has a true label. "auto" trains the first network both ways, and compares how
+        well its held-out rows rank their candidates.
     network : callable or None, default=None
         ``network(n_features, n_labels)`` returns a new ``torch.nn.Module`` that maps rows (n, n_features) to logits
-        (n, n_labels): a convolutional network for pictures, say. It sees the features as they are, in the precision of X;
-        `hidden_layer_sizes` and `dropout` are not used then. None is the network of these, on standardised features.
+        (n, n_labels), for example a convolutional network for images. It gets the features unscaled, in the precision of
+        X; `hidden_layer_sizes` and `dropout` are not used. None is a network of these, on standardized features.
     threshold : float, "auto" or "non-candidates", default="auto"
-        Probabilities above it are predicted; "auto" is 0.5.
+        Labels with a probability above it are predicted; "auto" is 0.5.
     device : str or None, default=None
-        Of PyTorch, such as "cuda"; None is the CPU.
+        PyTorch device, such as "cuda"; None is the CPU.
     on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates (taken as having no label) and labels that are nobody's candidate.
+        What to do about rows without candidates, which count as having no label, and about labels that are not a
+        candidate of any row.
     random_state : int, RandomState or None, default=None
-        Draws the rows held out, the mini-batches, the first weights and the dropout. PyTorch's own generators are left as
-        they were found. On a CPU, a seed gives the same bits again.
+        Draws the held-out rows, the mini-batches, the first weights and the dropout. PyTorch's own generators are
+        not changed. On a CPU, a seed gives identical results.
 
     Attributes
     ----------
-    confidences_ : ndarray of shape (n, c)
-        Probability of each candidate to be true; 0 elsewhere.
-    noise_rate_ : ndarray of shape (c,)
-        The given rates, or the estimate.
+    confidences_ : ndarray of shape (n_rows, n_labels)
+        Probability that each candidate is true; 0 elsewhere.
+    noise_rate_ : ndarray of shape (n_labels,)
+        The given noise rates, or the estimate.
     at_least_one_ : bool
+        Whether every row with candidates was assumed to have a true label.
     history_ : dict of ndarrays
-        Of the first network, for each epoch: mean log-likelihood of a row in ``"training"``, as the mini-batches came,
-        and of the rows ``"held_out"``.
+        Of the first network, for each epoch: mean log-likelihood of a row in ``"training"`` and in ``"held_out"``.
     n_iter_ : int
-        Epochs of the first network.
+        Number of epochs of the first network.
     converged_ : bool
-        Whether every training ended for lack of progress.
+        Whether every training ended because there was no more progress.
     states_ : list of dicts of ndarrays
         Weights of each network, by name.
     network_ : callable or None
-        As given to the fit.
-    scaler_ : fitted transformer or None
-        None for a network of your own.
+        The given network.
+    scaler_ : transformer or None
+        Standardizes the features; None for a custom network.
     threshold_ : float
-    classes_ : ndarray of shape (c,)
+        Labels with a probability above it are predicted.
+    classes_ : ndarray of shape (n_labels,)
+        Names of the labels.
     n_features_in_ : int
-    feature_names_in_ : ndarray, where X had names
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
 
     Notes
     -----
-    With n rows, w weights, m members and e epochs, a fit takes O(m e n w) time and holds the rows, a few copies of the
-    weights and, for the noise rate, n times at most 700 similarities. It computes in the precision of X: on a GPU, give
-    float32.
-
-    Rows, features and labels in another order give the same model; with a `network` of your own this holds for the rows
-    alone, since it may look at where a feature stands.
+    With n rows, w weights, m members and e epochs, a fit takes O(m e n w) time and memory for the rows, a few copies of
+    the weights and, for the noise rate, n times at most 700 similarities. It computes in the precision of X: on a GPU,
+    use float32. The order of rows, features and labels does not matter; with a custom network that holds for rows only,
+    because it may depend on the positions of features.
 
     Examples
     --------
@@ -209,7 +213,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             fraction=float(self.validation_fraction),
             one_true=None if is_auto(self.at_least_one) else bool(self.at_least_one),
             rates=None if rates is None else self._tensor(rates[self._label_order].astype(Y.dtype)),
-            ridge=partial(self._ridge_chances, scaled[rows][:, self._feature_order], labels, random),
+            ridge=partial(self._score_by_ridge, scaled[rows][:, self._feature_order], labels, random),
             random=random,
         )
         self._keep(ensemble)
@@ -217,21 +221,18 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         eta, self.confidences_ = np.empty_like(Y), np.empty_like(Y)
         place = np.ix_(rows, self._label_order)
         eta[place] = self._probabilities(logits)
-        self.confidences_[place] = self._believed(logits, to_numpy(ensemble.rates), labels)
+        self.confidences_[place] = self._confidences(logits, to_numpy(ensemble.rates), labels)
         return eta
 
     def _arrange(self, X: Any, scaled: NDArray[Any], Y: NDArray[Any]) -> NDArray[np.intp]:
-        """The order of the rows to train in; sets those of features and labels, and the scaler.
-
-        Where things stand must not decide what they are drawn for.
-        """
+        """Return an order of rows that does not depend on positions; set those of features and labels, and the scaler."""
         rows = row_order(np.column_stack([scaled, Y]))
         self.network_ = self.network
         if self.network is None:
             self._feature_order, self._label_order = feature_order(scaled), label_order(scaled, Y)
             self.scaler_ = make_pipeline(RangeScaler(), StandardScaler()).fit(X[rows])
         else:
-            # Its inputs and outputs may mean something by where they stand: pixels do.
+            # The positions of its inputs and outputs may have a meaning, as those of pixels have.
             self._feature_order, self._label_order = np.arange(X.shape[1]), np.arange(Y.shape[1])
             self.scaler_ = None
         self._hidden = tuple(int(width) for width in self.hidden_layer_sizes)
@@ -263,24 +264,24 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         return self.network_
 
     def _inputs(self, X: Any) -> NDArray[Any]:
-        """What the network sees of rows."""
+        """Return the inputs of the network."""
         seen = X if self.scaler_ is None else self.scaler_.transform(X)
         return as_dense(seen, X.dtype)[:, self._feature_order]
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
         import torch
 
-        # PyTorch's own default may be another device.
+        # PyTorch's default may be another device.
         device = "cpu" if self.device is None else self.device
         return torch.as_tensor(np.ascontiguousarray(values), device=device)
 
-    def _ridge_chances(
+    def _score_by_ridge(
         self, scaled: NDArray[Any], Y: NDArray[Any], random: np.random.RandomState
     ) -> torch.Tensor:
-        """Chances of being a candidate, by ridge regression without the row."""
+        """Score candidates by ridge regression without the row."""
         n_anchors = min(default_n_anchors(len(scaled)), _MOST_ANCHORS)
         anchors = RBFAnchors(n_anchors=n_anchors, random_state=random)
-        # The last column is the constant; the spectrum centres its features.
+        # The last column is the constant; the spectrum centers its features.
         mapped = anchors.fit_transform(scaled.astype(np.float64))[:, :-1]
         return self._tensor(held_out_ridge(spectrum_of(mapped), Y.astype(np.float64))[0].astype(Y.dtype))
 
@@ -307,7 +308,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     def _scores(self, X: Any) -> NDArray[Any]:
         _require_torch()
         if self.device is not None:
-            # A model may have moved to a machine without the device it was fitted on.
+            # The model may be on a machine without the device it was fitted on.
             check_device(self.device)
         import torch
 
@@ -327,15 +328,17 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         return scores
 
     def _probabilities(self, logits: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """η, averaged over the members."""
+        """Return η, averaged over the members."""
         each = [
             to_probability(member, family="logistic", one_true=self.at_least_one_, rates=None)
             for member in logits
         ]
         return np.mean(each, axis=0)
 
-    def _believed(self, logits: Sequence[NDArray[Any]], rates: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
-        """The probability of each candidate to be true, averaged over the members."""
+    def _confidences(
+        self, logits: Sequence[NDArray[Any]], rates: NDArray[Any], Y: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Return the probability that each candidate is true, averaged over the members."""
         occupied = Y.any(axis=1, keepdims=True) & self.at_least_one_
         each = [given_one(posterior(sigmoid(member), rates, Y), occupied) for member in logits]
         return np.mean(each, axis=0)

@@ -1,7 +1,6 @@
-"""Mini-batch training on the candidate likelihood, with early stopping on rows held out: tensors in, a course out.
+"""Mini-batch training on the candidate likelihood, with early stopping on held-out rows.
 
-The likelihood is :func:`skpml.likelihood._noise.log_likelihood`, the same as that of the kernel version:
-only what the logits are computed by differs. Needs PyTorch: imported by a fit only.
+Needs PyTorch: imported only by a fit.
 """
 
 from __future__ import annotations
@@ -18,24 +17,13 @@ from numpy.typing import NDArray
 
 from skpml.likelihood import log_likelihood
 
-# What a forward pass without gradients holds at a time.
+# Rows of a forward pass without gradients.
 _ROWS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How long and how hard to train.
-
-    Attributes
-    ----------
-    learning_rate : float
-        Of Adam.
-    weight_decay : float
-        δ of the penalty ``(δ/2) Σ‖W‖²``, beside the mean log-likelihood of a row.
-    batch_size, max_epochs : int
-    patience : int
-        Epochs without a better held-out likelihood after which training ends.
-    """
+    """Parameters of a training, as in :class:`~skpml.deep.DeepCandidateLikelihood`."""
 
     learning_rate: float
     weight_decay: float
@@ -46,17 +34,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """The candidates of some rows, and what is known of them.
-
-    Attributes
-    ----------
-    candidates : (n, c)
-        0 and 1.
-    rates : (c,)
-        ρ, above 0 and below 1.
-    one_true : bool
-        Whether each row with candidates has a true label for sure.
-    """
+    """Candidates (n, c) of some rows, noise rates (c), and whether each row with candidates has a true label."""
 
     candidates: torch.Tensor
     rates: torch.Tensor
@@ -66,7 +44,7 @@ class Labels:
         return Labels(candidates=self.candidates[rows], rates=self.rates, one_true=self.one_true)
 
     def log_likelihood(self, logits: torch.Tensor) -> torch.Tensor:
-        """Of each row (n)."""
+        """Return the log-likelihood of each row (n)."""
         marked = (self.candidates > 0).any(dim=1, keepdim=True) if self.one_true else None
         found: torch.Tensor = log_likelihood(logits, self.rates, self.candidates, marked)
         return found
@@ -74,17 +52,7 @@ class Labels:
 
 @dataclass(kw_only=True)
 class Course:
-    """What happened in a training.
-
-    Attributes
-    ----------
-    training, held_out : list of float
-        Mean log-likelihood of a row in each epoch: of the mini-batches as they came, and of the rows held out after it.
-    best_epoch : int
-        Counted from 0; the weights are those after it.
-    converged : bool
-        Whether training ended before the last epoch, for lack of progress on the rows held out.
-    """
+    """Course of a training: mean log-likelihood of a row in each epoch, and the epoch (from 0) whose weights are kept."""
 
     training: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
@@ -109,7 +77,7 @@ def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def logits_of(module: torch.nn.Module, X: torch.Tensor) -> torch.Tensor:
-    """What a network says of rows, without gradients and with dropout off."""
+    """Return the logits of rows, without gradients and dropout."""
     module.eval()
     with torch.no_grad():
         return torch.cat([module(some) for some in torch.split(X, _ROWS_AT_A_TIME)])
@@ -124,24 +92,13 @@ def train(
     schedule: Schedule,
     random: np.random.RandomState,
 ) -> Course:
-    """Maximise the mean log-likelihood less the penalty, in place; the weights of the best epoch are kept.
+    """Maximize the mean log-likelihood less the penalty, in place; the weights of the best epoch are kept.
 
-    Parameters
-    ----------
-    module : Module
-        From rows to logits.
-    X : (n, ...)
-    labels : Labels
-        Of these rows.
-    held : indices
-        Rows that the training never sees, by which the best epoch is told. Without any, the last epoch is kept.
-    schedule : Schedule
-    random : RandomState
-        Draws the mini-batches.
+    The training never uses the ``held`` rows, which decide the best epoch; without any, the last epoch is kept.
     """
-    learnt = np.setdiff1d(np.arange(X.shape[0]), held)
-    left_out = torch.as_tensor(held, device=X.device)
-    X_held, labels_held = X[left_out], labels[left_out]
+    trained = np.setdiff1d(np.arange(X.shape[0]), held)
+    rows = torch.as_tensor(held, device=X.device)
+    X_held, labels_held = X[rows], labels[rows]
     groups = _groups(module, schedule.weight_decay)
     # Fused: half the time of a step where layers are small.
     optimizer = torch.optim.Adam(groups, lr=schedule.learning_rate, fused=True)
@@ -149,7 +106,7 @@ def train(
     best, best_weights = -np.inf, None
     for epoch in range(schedule.max_epochs):
         course.training.append(
-            _epoch(module, optimizer, X, labels, random.permutation(learnt), schedule.batch_size)
+            _epoch(module, optimizer, X, labels, random.permutation(trained), schedule.batch_size)
         )
         if not len(held):
             course.best_epoch = epoch
