@@ -14,8 +14,7 @@ from sklearn.metrics import roc_auc_score
 from skpml import CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
-from skpml.cleaning._judging import Judgement, _count_at, count_wrong, cross_fit, judge
-from skpml.cleaning._reasons import find_reasons
+from skpml.cleaning._judging import Judgement, _count_at, count_wrong, cross_fit, find_reasons, judge
 from skpml.datasets import load_digits_attributes
 from skpml.likelihood import calibrate, fit_calibration
 from skpml.noise import top_up

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from skpml.cleaning._reasons import find_partners
+from skpml.cleaning._judging import find_partners
 
 NAMES = ("sea", "lake", "sky")
 

@@ -2,8 +2,7 @@
 
 from skpml.cleaning._audit import Audit, Doubt, audit
 from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions
-from skpml.cleaning._judging import WrongCounts, suggest_actions
-from skpml.cleaning._reasons import Reason
+from skpml.cleaning._judging import Reason, WrongCounts, suggest_actions
 
 __all__ = [
     "Audit",

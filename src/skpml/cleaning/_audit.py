@@ -20,16 +20,18 @@ from skpml.cleaning._judging import (
     Floats,
     Judgement,
     Progress,
+    Reason,
     WrongCounts,
     benefit,
     check_thresholds,
     count_wrong,
     cross_fit,
+    find_partners,
+    find_reasons,
     judge,
     suggest_actions,
     train,
 )
-from skpml.cleaning._reasons import Reason, find_partners, find_reasons
 from skpml.likelihood import ENOUGH_CANDIDATES, is_auto
 from skpml.registry import get_method
 
