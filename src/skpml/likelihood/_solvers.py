@@ -103,7 +103,7 @@ def solve_logistic(
     converged, active = [False] * n_settings, list(range(n_settings))
     whole = objective
     value, gradient, steepest = objective.evaluate(x)
-    steps = _Steps(memory, objective.stretch)
+    steps = _Steps(memory, x)
     for iteration in range(max_iter):
         kept = []
         for place, setting in enumerate(active):
@@ -154,12 +154,6 @@ class _Objective:
         curvature = _CURVATURE if one_true is None else _CURVATURE_GIVEN_ONE
         self.unit = 1 / xp.sqrt(curvature * spectrum.values[:, None, None] + self.shrink)
         self.unit_b = (curvature * Y.shape[0]) ** -0.5
-        # How much longer steps would be with the curvature of the start instead of its bound, label by label.
-        eta = sigmoid(self.start)
-        near = (eta * (1 - eta)) @ self.basis**2
-        bound = curvature * spectrum.values[:, None, None] + self.shrink
-        stretch = bound / (near * spectrum.values[:, None, None] + self.shrink)
-        self.stretch = xp.concat([stretch, (curvature / near)[None, ...]])
 
     def take(self, settings: Array) -> _Objective:
         """Return the objective of some settings."""
@@ -193,18 +187,17 @@ class _Objective:
 class _Steps:
     """Directions of L-BFGS for each of s settings, from the last accepted steps."""
 
-    def __init__(self, memory: int, stretch: Array) -> None:
-        xp, where, n_settings = array_namespace(stretch), device(stretch), stretch.shape[1]
-        self.memory, self.stretch = memory, stretch
+    def __init__(self, memory: int, like: Array) -> None:
+        xp, where, n_settings = array_namespace(like), device(like), like.shape[1]
+        self.memory = memory
         self.pairs: list[tuple[Array, Array, Array]] = []
-        self.scale = xp.ones(n_settings, dtype=stretch.dtype, device=where)
+        self.scale = xp.ones(n_settings, dtype=like.dtype, device=where)
         # Settings without earlier steps, which take a plain one.
         self.plain = xp.ones(n_settings, dtype=xp.bool, device=where)
 
     def take(self, settings: Array) -> _Steps:
         """Return the directions of some settings."""
         xp, new = array_namespace(settings), copy(self)
-        new.stretch = xp.take(self.stretch, settings, axis=1)
         new.scale, new.plain = xp.take(self.scale, settings), xp.take(self.plain, settings)
         new.pairs = [
             (xp.take(s, settings, axis=1), xp.take(y, settings, axis=1), xp.take(weight, settings))
@@ -218,8 +211,7 @@ class _Steps:
         for s, y, weight in reversed(self.pairs):
             alphas.append(weight * _dot(s, q))
             q = q - alphas[-1][:, None] * y
-        xp = array_namespace(q)
-        q = self.scale[:, None] * xp.where(self.plain[:, None], 1.0, self.stretch) * q
+        q = self.scale[:, None] * q
         for (s, y, weight), alpha in zip(self.pairs, reversed(alphas), strict=True):
             q = q + (alpha - weight * _dot(y, q))[:, None] * s
         return q
@@ -229,7 +221,7 @@ class _Steps:
         xp = array_namespace(step)
         if not self.memory:
             return
-        product, square = _dot(step, change), _dot(change, self.stretch * change)
+        product, square = _dot(step, change), _dot(change, change)
         # Only steps along which the objective curves down keep the directions uphill.
         usable = accepted & (product > 1e-10 * square)
         weight = xp.where(usable, 1 / xp.where(usable, product, 1.0), 0.0)
