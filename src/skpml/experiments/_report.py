@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from skpml._pages import inline_files, page_environment, require_packages
-from skpml._writing import replacing
+from skpml._writing import inline_files, page_environment, replacing, require_packages
 from skpml.experiments import _export as export
 from skpml.experiments import _figures as figures
 from skpml.experiments._export import (

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skpml._pages import inline_files, page_environment, require_packages, script_safe_json
-from skpml._writing import replacing
+from skpml._writing import inline_files, page_environment, replacing, require_packages, script_safe_json
 
 if TYPE_CHECKING:
     from skpml.cleaning import Audit, Doubt
