@@ -17,6 +17,8 @@ from skpml.model_selection import Evidence, Judge, PointScores
 FAMILIES = ("ridge", "least-squares", "logistic")
 # Rankings of candidates hardly depend on the noise rate: the search must not drift away with it.
 _LEAST_NOISE, _MOST_NOISE = 0.6, 1.8
+# Up to this many rows settings are compared in double precision.
+_FEW_ROWS = 1000
 
 
 def coarse_settings(
@@ -82,8 +84,10 @@ class SettingJudge(Judge):
     ) -> None:
         xp = array_namespace(Y)
         self._mapped, self._folds, self._batch, self._fitting = mapped, folds, batch, fitting
-        self._Y = xp.astype(Y, xp.float32)
-        self._rates = xp.astype(rates, xp.float32)
+        # Single precision is half the work; with few rows, rounding must not decide between settings.
+        dtype = xp.float32 if Y.shape[0] > _FEW_ROWS else xp.float64
+        self._Y = xp.astype(Y, dtype)
+        self._rates = xp.astype(rates, dtype)
         self._prepared: dict[tuple[float, int], Any] = {}
         n_folds = int(array_namespace(folds).max(folds)) + 1
         labels = [self._Y[folds == fold, :] for fold in range(n_folds)]
@@ -109,11 +113,11 @@ class SettingJudge(Judge):
     def _prepare(self, width: float, fold: int) -> Any:
         if (width, fold) not in self._prepared:
             held = self._folds == fold
-            # Single precision is enough to compare settings, and half the work; the basis needs double precision.
-            single = array_namespace(self._Y).float32
+            # The basis needs double precision.
+            dtype = self._Y.dtype
             exact = spectrum_of(self._mapped[width][~held, :])
             held_out = exact.project(self._mapped[width][held, :])
-            spectrum, held_out = exact.astype(single), array_namespace(held_out).astype(held_out, single)
+            spectrum, held_out = exact.astype(dtype), array_namespace(held_out).astype(held_out, dtype)
             Y = self._Y[~held, :]
             self._prepared[width, fold] = spectrum, held_out, pilot_covariance(spectrum, Y, self._rates)
         return self._prepared[width, fold]
