@@ -20,7 +20,14 @@ from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_d
 from skpml.tables import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TABLE_SUFFIXES, TRUTH_COLUMN, TRUTH_PREFIX
 from skpml.tables import Argument, Columns, Dialect, Progress, Table, TableError, read_table, write_cleaned
 from skpml.tables import check_drop, check_file, check_known_suffix, check_suffix, refuse_arguments
-from skpml.tables import describe_unlabelled, find_repeated, format_names, number_names, number_rows
+from skpml.tables import (
+    describe_unlabelled,
+    find_repeated,
+    format_names,
+    looks_like_labels,
+    number_names,
+    number_rows,
+)
 from skpml.tables import read_embeddings, write_csv, write_parquet
 
 TableStyle = Literal["flags", "tags"]
@@ -306,7 +313,7 @@ def _table_columns(dataset: PartialDataset, style: TableStyle, separator: str) -
             raise ValueError(f'style must be "flags" or "tags", got {style!r}')
     if twice := find_repeated(names + list(label_columns)):
         raise ValueError(f"columns need different names, found twice: {format_names(twice)}")
-    if odd := [name for name in names if Columns().looks_like_labels(name)]:
+    if odd := [name for name in names if looks_like_labels(Columns(), name)]:
         raise ValueError(f"features cannot be told from labels by their names: {format_names(odd)}")
     dense = dataset.X.toarray() if hasattr(dataset.X, "toarray") else dataset.X
     return {name: dense[:, j] for j, name in enumerate(names)} | label_columns

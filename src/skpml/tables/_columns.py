@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,20 +116,10 @@ class Columns:
         """Columns of the true labels."""
         return tuple(self.true_labels or ()) if self.true_tags is None else (self.true_tags,)
 
-    def looks_like_labels(self, name: str) -> bool:
-        """Whether a column holds candidate or true labels, judged by its name.
 
-        Parameters
-        ----------
-        name : str
-            Name of a column.
-
-        Returns
-        -------
-        bool
-            Whether it is ``candidates``, ``truth``, or begins with one of the prefixes.
-        """
-        return name in (CANDIDATE_COLUMN, TRUTH_COLUMN) or name.startswith((self.prefix, self.true_prefix))
+def looks_like_labels(columns: Columns, name: str) -> bool:
+    """Whether a column holds candidate or true labels, judged by its name."""
+    return name in (CANDIDATE_COLUMN, TRUTH_COLUMN) or name.startswith((columns.prefix, columns.true_prefix))
 
 
 class Resolved(NamedTuple):
@@ -176,7 +167,7 @@ def resolve_columns(
     found, label_names, true_names = _find_labels(path, header, wanted, truth=truth)
     labels = (*found.label_columns, *found.true_label_columns)
     others = tuple(
-        name for name in header if wanted.looks_like_labels(name) and name not in (*labels, *wanted.named)
+        name for name in header if looks_like_labels(wanted, name) and name not in (*labels, *wanted.named)
     )
     single = {role: getattr(wanted, role) for role in ("text", "image", "id")}
     for role, name in single.items():
@@ -239,21 +230,17 @@ def _find_labels(
     if found.labels and found.true_labels:
         by_position = wanted.true_labels is not None and len(wanted.true_labels) == len(found.labels)
         if not by_position:
-            found = _align(path, found, tuple(names or ()), tuple(true_names or ()))
+            # In the order of the candidates.
+            column = dict(zip(true_names or (), found.true_labels, strict=True))
+            if odd := sorted(column.keys() ^ set(names or ())):
+                problem = f"true labels and candidates need the same labels; only one has {format_names(odd)}"
+                raise TableError(problem, path=path, value=tuple(odd))
+            found = replace(found, true_labels=tuple(column[name] for name in names or ()))
         true_names = names
     given = None if wanted.label_names is None else tuple(wanted.label_names)
     if not (found.labels or found.true_labels):
         names = given
     return found, None if names is None else tuple(names), None if true_names is None else tuple(true_names)
-
-
-def _align(path: Path, found: Columns, names: tuple[str, ...], true_names: tuple[str, ...]) -> Columns:
-    """Put the 0/1 columns of true labels into the order of those of candidates."""
-    if odd := sorted(set(true_names) ^ set(names)):
-        problem = f"true labels and candidates need the same labels; only one has {format_names(odd)}"
-        raise TableError(problem, path=path, value=tuple(odd))
-    column = dict(zip(true_names, found.true_labels or (), strict=True))
-    return replace(found, true_labels=tuple(column[name] for name in names))
 
 
 def _check_distinct(path: Path, names: Sequence[str]) -> None:
@@ -311,7 +298,4 @@ def quote_text(text: Any) -> str:
 
 def find_repeated(names: Sequence[str]) -> list[str]:
     """Return each name that occurs more than once, in order of first appearance."""
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    return [name for name, times in seen.items() if times > 1]
+    return [name for name, times in Counter(names).items() if times > 1]

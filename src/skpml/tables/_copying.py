@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from io import TextIOWrapper
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 
 from skpml._writing import replacing
 from skpml.tables._columns import parse_flag
-from skpml.tables._csv import Progress, Record, read_records
+from skpml.tables._csv import CsvRows, Progress, Record, read_records
 from skpml.tables._dialect import Dialect
 from skpml.tables._errors import TableError, parsing, require_extra
-from skpml.tables._parquet import open_parquet
+from skpml.tables._parquet import ParquetRows, open_parquet
 from skpml.tables._table import Table
 
 DropMask = NDArray[np.bool_]
@@ -101,81 +100,72 @@ def _copy_csv(
     table: Table, dialect: Dialect, mask: DropMask, target: Path, progress: Progress | None
 ) -> None:
     """Copy record by record; those that lose no label are copied as they are."""
-    marked = set(np.flatnonzero(mask.any(axis=1)).tolist())
-    row, edit = -1, None
+    minus, row, position = _find_minus(table), -1, None
     with target.open("wb") as raw:
         raw.write(dialect.mark)
         with TextIOWrapper(raw, encoding=dialect.encoding, newline="") as file:
             for record in read_records(table.path, dialect, progress):
                 text = record.text
-                if record.cells and edit is None:
-                    edit = _make_editor(table, dialect, record.cells)
-                elif record.cells and edit is not None:
+                if record.cells and position is None:
+                    position = {name: column for column, name in enumerate(record.cells)}
+                elif record.cells and position is not None:
                     row += 1
-                    text = edit(record, mask[row]) if row in marked else text
+                    if row < len(mask) and mask[row].any():
+                        text = _edit_record(table, dialect, record, position, mask[row], minus)
                 file.write(text)
     if row + 1 != len(mask):
         raise _file_changed(table.path)
 
 
-def _make_editor(table: Table, dialect: Dialect, header: list[str]) -> Callable[[Record, DropMask], str]:
-    """Return the function that gives the text of a record without the labels to drop."""
-    columns = table.columns.label_columns
-    if not set(columns) <= set(header):
-        raise _file_changed(table.path, 1)
-    positions = [header.index(name) for name in columns]
-    minus = [] if table.columns.tags is not None else _find_minus(table.path, dialect, positions)
-
-    def change(cells: list[str], dropped: list[int]) -> dict[int, str]:
+def _edit_record(
+    table: Table, dialect: Dialect, record: Record, position: dict[str, int], dropped: DropMask, minus: list[bool]
+) -> str:  # fmt: skip
+    """Return the text of a record without the labels to drop."""
+    cells, ending = _raw_cells(record, dialect)
+    labels = np.flatnonzero(dropped).tolist()
+    try:
+        columns = [position[name] for name in table.columns.label_columns]
         if table.columns.tags is not None:
-            gone = {table.label_names[label] for label in dropped}
-            return {positions[0]: _remove_tags(cells[positions[0]], gone, table.separator)}
-        return {positions[j]: _opposite(cells[positions[j]], minus=minus[j]) for j in dropped}
-
-    def edit(record: Record, dropped: DropMask) -> str:
-        cells, ending = _raw_cells(record, dialect)
-        try:
-            changes = change(record.cells, np.flatnonzero(dropped).tolist())
-        except (KeyError, IndexError):
-            raise _file_changed(table.path, record.line) from None
-        for column, text in changes.items():
-            cells[column] = _write_cell(text, cells[column], dialect)
-        body = str(dialect.delimiter).join(cells)
-        if not body:
-            # A line with nothing in it would not be a row.
-            if not dialect.quote:
-                problem = (
-                    "the only cell of a row cannot lose its last tag where cells are not quoted; add a column"
-                )
-                raise TableError(problem, path=table.path, line=record.line)
-            body = dialect.quote * 2
-        return body + ending
-
-    return edit
+            gone = {table.label_names[label] for label in labels}
+            changes = {columns[0]: _remove_tags(record.cells[columns[0]], gone, table.separator)}
+        else:
+            changes = {columns[j]: _opposite(record.cells[columns[j]], minus=minus[j]) for j in labels}
+    except LookupError:
+        raise _file_changed(table.path, record.line) from None
+    for column, text in changes.items():
+        cells[column] = _write_cell(text, cells[column], dialect)
+    body = str(dialect.delimiter).join(cells)
+    if not body:
+        # A line with nothing in it would not be a row.
+        if not dialect.quote:
+            problem = "an only cell that is not quoted cannot lose its last tag; add a column"
+            raise TableError(problem, path=table.path, line=record.line)
+        body = dialect.quote * 2
+    return body + ending
 
 
-def _find_minus(source: Path, dialect: Dialect, positions: Sequence[int]) -> list[bool]:
-    """Whether each 0/1 column writes no as -1, judged by its first cell that means no."""
-    found: dict[int, bool] = {}
-    with closing(read_records(source, dialect)) as records:
-        rows = (record for record in records if record.cells)
-        next(rows)
-        for record in rows:
-            for label in set(range(len(positions))).difference(found):
-                cell = record.cells[positions[label]]
+def _find_minus(table: Table) -> list[bool]:
+    """Whether each 0/1 column writes no as -1: judged by its first cell that means no, else by other columns."""
+    columns = table.columns.labels or ()
+    found: dict[str, bool] = {}
+    rows = (
+        ParquetRows(table.path, None) if table.dialect is None else CsvRows(table.path, table.dialect, None)
+    )
+    if not set(table.columns.label_columns) <= set(rows.header):
+        raise _file_changed(table.path, None if table.dialect is None else 1)
+    for batch in rows.batches(columns) if columns else ():
+        for name in set(columns).difference(found):
+            for line, cell in zip_longest(batch.lines, batch.texts(name)):
                 try:
-                    if parse_flag(cell) == 0:
-                        found[label] = cell.strip().startswith("-")
+                    is_no = parse_flag(cell) == 0
                 except KeyError:
-                    raise _file_changed(source, record.line) from None
-            if len(found) == len(positions):
-                break
-    return _complete_minus(found, len(positions))
-
-
-def _complete_minus(found: Mapping[int, bool], n_labels: int) -> list[bool]:
-    """Whether -1, not 0, means no in the column of each label: as found there, else as in any other column."""
-    return [found.get(label, any(found.values())) for label in range(n_labels)]
+                    raise _file_changed(table.path, line) from None
+                if is_no:
+                    found[name] = cell.strip().startswith("-")
+                    break
+        if len(found) == len(columns):
+            break
+    return [found.get(name, any(found.values())) for name in columns]
 
 
 def _raw_cells(record: Record, dialect: Dialect) -> tuple[list[str], str]:
@@ -234,7 +224,7 @@ def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress
     file = open_parquet(table.path)
     if file.metadata.num_rows != len(mask):
         raise _file_changed(table.path)
-    no = _find_negatives(table.path, file, table.columns.labels or ())
+    minus = _find_minus(table)
     done = 0
     with parquet.ParquetWriter(
         target, file.schema_arrow, compression=_compression(file.metadata), write_page_checksum=True
@@ -243,7 +233,7 @@ def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress
             with parsing(table.path, "Parquet"):
                 group = file.read_row_group(number)
             try:
-                group = _edit_group(table, group, mask[done : done + len(group)], no)
+                group = _edit_group(table, group, mask[done : done + len(group)], minus)
             except KeyError:
                 raise _file_changed(table.path) from None
             writer.write_table(group, row_group_size=max(len(group), 1))
@@ -258,50 +248,32 @@ def _compression(metadata: Any) -> dict[str, str]:
     return {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
 
 
-def _find_negatives(source: Path, file: Any, columns: Sequence[str]) -> list[int]:
-    """What means no in each 0/1 column, 0 or -1, judged by its first such value."""
-    found: dict[int, bool] = {}
-    kinds = [np.dtype(file.schema_arrow.field(name).type.to_pandas_dtype()).kind for name in columns]
-    signed = {label for label, kind in enumerate(kinds) if kind in "if"}
-    with parsing(source, "Parquet"):
-        for batch in file.iter_batches(columns=list(columns)) if signed else ():
-            for label in signed.difference(found):
-                values = batch.column(columns[label]).to_numpy(zero_copy_only=False)
-                if (negative := values[values != 1]).size:
-                    found[label] = bool(negative[0] == -1)
-            if signed.issubset(found):
-                break
-    minus = _complete_minus(found, len(columns))
-    return [-1 if minus[label] and label in signed else 0 for label in range(len(columns))]
-
-
-def _edit_group(table: Table, group: Any, mask: DropMask, no: Sequence[int]) -> Any:
+def _edit_group(table: Table, group: Any, mask: DropMask, minus: list[bool]) -> Any:
     """Return rows without the labels to drop; KeyError where one is not there."""
     if table.columns.tags is not None:
         cells = group.column(table.columns.tags).to_pylist()
         for row in np.flatnonzero(mask.any(axis=1)):
             gone = {table.label_names[label] for label in np.flatnonzero(mask[row])}
-            cells[row] = _remove_from_value(cells[row], gone, table.separator)
+            if isinstance(cells[row], list):
+                if gone.difference(str(tag).strip() for tag in cells[row]):
+                    raise KeyError(table.columns.tags)
+                cells[row] = [tag for tag in cells[row] if str(tag).strip() not in gone]
+            else:
+                cells[row] = _remove_tags(cells[row] or "", gone, table.separator)
         return _replace_column(group, table.columns.tags, cells)
     for label in np.flatnonzero(mask.any(axis=0)).tolist():
         name = (table.columns.labels or ())[label]
         values = group.column(name).to_numpy().copy()
         if values.dtype.kind == "O":
-            values[mask[:, label]] = [_opposite(str(value)) for value in values[mask[:, label]]]
+            values[mask[:, label]] = [
+                _opposite(str(value), minus=minus[label]) for value in values[mask[:, label]]
+            ]
         else:
             if (values[mask[:, label]] != 1).any():
                 raise KeyError(name)
-            values[mask[:, label]] = no[label]
+            values[mask[:, label]] = -1 if minus[label] and values.dtype.kind in "if" else 0
         group = _replace_column(group, name, values)
     return group
-
-
-def _remove_from_value(cell: Any, gone: set[str], separator: str) -> Any:
-    if isinstance(cell, list):
-        if gone.difference(str(tag).strip() for tag in cell):
-            raise KeyError(separator)
-        return [tag for tag in cell if str(tag).strip() not in gone]
-    return _remove_tags(cell or "", gone, separator)
 
 
 def _replace_column(group: Any, name: str, values: Any) -> Any:

@@ -92,21 +92,17 @@ def _next_cells(path: Path, reader: Any, dialect: Dialect, line: int) -> list[st
     except UnicodeDecodeError as error:
         raise wrong_encoding(path, dialect) from error
     except csv.Error as error:
-        raise TableError(*_explain(error, dialect, reader, line), path=path, line=line) from error
+        problem = "a cell continues after its closing quote; write a quote inside a quoted cell twice"
+        if "unexpected end" in str(error) or "field larger" in str(error):
+            problem = f"the quote {dialect.quote} that opens here is never closed; was the file cut short?"
+        elif "expected after" not in str(error):
+            raise TableError(f"not a readable CSV record ({error})", path=path, line=line) from error
+        elif reader.line_num != line:
+            problem += f" (in line {reader.line_num})"
+        plain = "; if quotes are plain text in the file, pass ", Argument("quote", "")
+        raise TableError(problem, *plain, path=path, line=line) from error
     finally:
         csv.field_size_limit(usual)
-
-
-def _explain(error: csv.Error, dialect: Dialect, reader: Any, line: int) -> tuple[str | Argument, ...]:
-    message = str(error)
-    plain = "; if quotes are plain text in the file, pass ", Argument("quote", "")
-    if "unexpected end" in message or "field larger" in message:
-        return (f"the quote {dialect.quote} that opens here is never closed; was the file cut short?", *plain)
-    if "expected after" in message:
-        place = "" if reader.line_num == line else f" (in line {reader.line_num})"
-        problem = f"a cell continues after its closing quote{place}; write a quote inside a quoted cell twice"
-        return (problem, *plain)
-    return (f"not a readable CSV record ({message})",)
 
 
 def _wrong_width(path: Path, record: Record, width: int, dialect: Dialect) -> TableError:
@@ -145,11 +141,11 @@ class CsvBatch:
             for record in self._records:
                 values.extend(map(number, pick(record.cells)))
         except ValueError:
-            self._refuse(names, number)
+            self._refuse(names, number, "a finite number")
         matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, len(names))
         # Python reads 1_000 as a number, which the file may not mean.
         if not np.isfinite(matrix).all() or any("_" in record.text for record in self._records):
-            self._refuse(names, number)
+            self._refuse(names, number, "a finite number")
         return matrix
 
     def flags(self, names: Sequence[str]) -> Any:
@@ -159,34 +155,27 @@ class CsvBatch:
             for record in self._records:
                 values.extend(map(parse_flag, pick(record.cells)))
         except KeyError:
-            for row, record in enumerate(self._records):
-                for name, cell in zip(names, pick(record.cells), strict=True):
-                    try:
-                        parse_flag(cell)
-                    except KeyError:
-                        raise BadCell(name, row, cell, "0 or 1") from None
+            self._refuse(names, parse_flag, "0 or 1")
         return np.frombuffer(values, dtype=np.uint8).reshape(-1, len(names))
 
     def _picker(self, names: Sequence[str]) -> Callable[[list[str]], Sequence[str]]:
         columns = [self._position[name] for name in names]
         return itemgetter(*columns) if len(columns) > 1 else lambda cells: [cells[columns[0]]]
 
-    def _refuse(self, names: Sequence[str], number: Callable[[str], float]) -> None:
+    def _refuse(self, names: Sequence[str], parse: Callable[[str], float], expected: str) -> None:
         pick = self._picker(names)
         for row, record in enumerate(self._records):
             for name, cell in zip(names, pick(record.cells), strict=True):
-                if not _is_finite(cell, number):
-                    raise BadCell(name, row, cell, "a finite number", *self._decimal_advice(cell))
+                if not _is_finite(cell, parse):
+                    advice = () if parse is parse_flag else self._decimal_advice(cell)
+                    raise BadCell(name, row, cell, expected, *advice)
 
     def _decimal_advice(self, cell: str) -> tuple[str | Argument, ...]:
         other = "," if self._decimal == "." else "."
         if other == "," and THOUSANDS.fullmatch(cell):
             cell = cell.strip()
-            return (
-                "pass ",
-                Argument("decimal", ","),
-                f" if that is {cell.replace(',', '.')}; if it is {cell.replace(',', '')}, write it without the comma",
-            )
+            meant = f" if that is {cell.replace(',', '.')}; if it is {cell.replace(',', '')}, write it without the comma"
+            return "pass ", Argument("decimal", ","), meant
         if _is_finite(cell, _comma_number if other == "," else float):
             return f"if {other!r} is the decimal mark, pass ", Argument("decimal", other)
         return ()
@@ -199,10 +188,10 @@ def _comma_number(cell: str) -> float:
     return float(cell.replace(",", "."))
 
 
-def _is_finite(cell: str, number: Callable[[str], float]) -> bool:
+def _is_finite(cell: str, parse: Callable[[str], float]) -> bool:
     try:
-        return "_" not in cell and isfinite(number(cell))
-    except ValueError:
+        return "_" not in cell and isfinite(parse(cell))
+    except (ValueError, KeyError):
         return False
 
 
@@ -212,7 +201,7 @@ class CsvRows:
     def __init__(self, path: Path, dialect: Dialect, progress: Progress | None) -> None:
         self._dialect, self._blank = dialect, 0
         self._records = self._skip_blank(read_records(path, dialect, progress))
-        self.header = next(self._records).cells
+        self.header = next(self._records, Record(1, "", [])).cells
 
     def batches(self, _: Sequence[str]) -> Iterator[CsvBatch]:
         """Yield the rows; an error in the file is raised after the rows before it were yielded."""

@@ -33,7 +33,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_FALLBACKS = ("cp1252", "latin-1")
 _SAMPLE, _BLOCK = 1 << 18, 1 << 20
 _POINT_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?\s*")
@@ -113,11 +112,9 @@ class Dialect:
 
 
 def _is_encoding(name: str) -> bool:
-    try:
-        codecs.lookup(name)
-    except LookupError:
-        return False
-    return True
+    with suppress(LookupError):
+        return bool(codecs.lookup(name))
+    return False
 
 
 def parser_options(dialect: Dialect) -> dict[str, Any]:
@@ -185,11 +182,9 @@ def detect_dialect(
     if known.quote is None:
         known = replace(known, quote=_detect_quote(lines))
     if known.delimiter is None:
-        known = replace(known, delimiter=_detect_delimiter(path, lines, known, columns, is_known))
+        known = replace(known, delimiter=_detect_delimiter(path, lines, known.quote, columns, is_known))
     if known.decimal is None:
-        known = replace(
-            known, decimal=_detect_decimal(_parse(lines, known), known.delimiter, numbers, not_numbers)
-        )
+        known = replace(known, decimal=_detect_decimal(lines, known, numbers, not_numbers))
     return known
 
 
@@ -203,19 +198,16 @@ def _detect_encoding(path: Path, known: Dialect) -> Dialect:
     if known.encoding is not None:
         name = codecs.lookup(known.encoding).name
         name = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}.get(name, name)
-        if marked is not None and marked.startswith(name):
-            return replace(known, encoding=marked, mark=mark)
-        return replace(known, encoding=name)
+        if marked is None or not marked.startswith(name):
+            return replace(known, encoding=name)
     if marked is not None:
         return replace(known, encoding=marked, mark=mark)
     if b"\0" in start:
         problem = "holds NUL bytes, so it is not plain text; if it is UTF-16 without a byte order mark, pass "
         both = Argument("encoding", "utf-16-le"), " or ", Argument("encoding", "utf-16-be")
         raise TableError(problem, *both, path=path)
-    if _decodes(path, "utf-8"):
-        return replace(known, encoding="utf-8")
-    name = next(name for name in _FALLBACKS if _decodes(path, name))
-    return replace(known, encoding=name, encoding_guessed=True)
+    name = next(name for name in ("utf-8", "cp1252", "latin-1") if _decodes(path, name))
+    return replace(known, encoding=name, encoding_guessed=name != "utf-8")
 
 
 def _decodes(path: Path, name: str) -> bool:
@@ -252,19 +244,19 @@ def _first_lines(path: Path, known: Dialect) -> list[str]:
     lines = [line for line in re.split(r"(?<=\n)|(?<=\r)(?!\n)", text) if line]
     if not "".join(lines).strip():
         raise TableError(
-            "holds only blank lines; a header line with the names of the columns is needed", path=path
+            "holds only blank lines; a header line with the names of columns is needed", path=path
         )
     return lines[:-1] if len(text) == _SAMPLE and len(lines) > 1 else lines
 
 
 def _detect_quote(lines: Sequence[str]) -> str:
     text = "".join(lines)
-    begins = f"(?:^|[{''.join(map(re.escape, DELIMITERS))}])"
+    marks = "".join(map(re.escape, DELIMITERS))
+    begins = f"(?:^|[{marks}])"
     if re.search(f'{begins}"', text, re.MULTILINE):
         return '"'
-    ends = f"(?=[{''.join(map(re.escape, DELIMITERS))}]|\r?$)"
     opened = len(re.findall(f"{begins}'", text, re.MULTILINE))
-    closed = len(re.findall(f"{begins}'[^'\r\n]*'{ends}", text, re.MULTILINE))
+    closed = len(re.findall(f"{begins}'[^'\r\n]*'(?=[{marks}]|\r?$)", text, re.MULTILINE))
     # An apostrophe may begin a word; quotes come in pairs.
     return "'" if opened and opened == closed else '"'
 
@@ -278,29 +270,28 @@ def _parse(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
 
 
 def _detect_delimiter(
-    path: Path,
-    lines: Sequence[str],
-    dialect: Dialect,
-    columns: Collection[str],
+    path: Path, lines: Sequence[str], quote: str | None, columns: Collection[str],
     is_known: Callable[[str], bool] | None,
-) -> str:
-    judged = {}
-    for mark in DELIMITERS:
-        if mark != dialect.quote:
-            rows = _parse(lines, Dialect(delimiter=mark, quote=dialect.quote))
-            judged[mark] = _judge_delimiter(rows, columns, is_known)
+) -> str:  # fmt: skip
+    judged = {
+        mark: _judge_delimiter(_parse(lines, Dialect(delimiter=mark, quote=quote)), columns, is_known)
+        for mark in DELIMITERS
+        if mark != quote
+    }
     best = max(judged, key=lambda mark: judged[mark])
     known, share, width = judged[best]
     if known or (width > 1 and share > 0):
         return best
     header = quote_text(next(line for line in lines if line.strip()).strip())
     problem = (
-        f"the first line, {header}, holds none of comma, semicolon, tab and vertical bar"
+        f"the first line, {header}, holds none"
         if width <= 1
-        else f"no other line has as many values as the first, {header}, by comma, semicolon, tab or vertical bar"
+        else f"no other line is split like the first, {header}, by any"
     )
-    parts = f"cannot detect what separates the columns: {problem}; if it is another character, pass "
-    raise TableError(parts, Argument("delimiter", ...), path=path)
+    problem += " of comma, semicolon, tab and vertical bar; if it is another character, pass "
+    raise TableError(
+        "cannot detect what separates the columns: ", problem, Argument("delimiter", ...), path=path
+    )
 
 
 def _judge_delimiter(
@@ -315,21 +306,17 @@ def _judge_delimiter(
     header, body = rows[0], rows[1:]
     known = sum(name in columns or (is_known is not None and is_known(name)) for name in set(header))
     share = sum(len(row) == len(header) for row in body) / len(body) if body else 1.0
-    if len(header) == 1:
-        return known, share - 1.0, 1
-    return known, share, len(header)
+    return known, share - (len(header) == 1), len(header)
 
 
 def _detect_decimal(
-    rows: list[list[str]],
-    delimiter: str | None,
-    numbers: Collection[str] | None,
-    not_numbers: Collection[str],
+    lines: Sequence[str], dialect: Dialect, numbers: Collection[str] | None, not_numbers: Collection[str]
 ) -> str:
     """A comma if some column holds numbers with it as the decimal mark, and none needs the point to be one."""
     # Files with commas between columns mostly have decimal points, so that a comma may separate thousands.
-    may_separate = delimiter == ","
+    may_separate = dialect.delimiter == ","
     by_comma = by_point = False
+    rows = _parse(lines, dialect)
     even = [row for row in rows if len(row) == len(rows[0])]
     for name, *cells in itertools.zip_longest(*even, fillvalue=""):
         filled = [cell for cell in cells if cell.strip()]

@@ -32,21 +32,27 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
     """
     path = Path(path)
     if path.suffix.lower() not in EMBEDDING_SUFFIXES:
-        raise TableError(
-            Argument("embeddings"),
-            f" must be a .npy or .npz file, not {path.suffix!r}",
-            path=path,
-            expected=EMBEDDING_SUFFIXES,
-        )
+        problem = f" must be a .npy or .npz file, not {path.suffix!r}"
+        raise TableError(Argument("embeddings"), problem, path=path, expected=EMBEDDING_SUFFIXES)
     check_file(path)
-    matrix = _only_matrix(path) if path.suffix.lower() == ".npz" else _read_npy(path)
+    if path.stat().st_size == 0:
+        raise TableError("is empty, so it holds no embeddings; copy it again", path=path)
+    if path.suffix.lower() == ".npz":
+        arrays = read_arrays(path)
+        usual = [name for name in _USUAL_KEYS if name in arrays]
+        if not usual and len(arrays) != 1:
+            problem = f"holds {len(arrays)} arrays ({format_names(sorted(arrays)) or 'none'}); name one 'embeddings'"
+            raise TableError(problem, path=path, value=tuple(sorted(arrays)), expected="embeddings")
+        matrix = arrays[usual[0]] if usual else next(iter(arrays.values()))
+    else:
+        with parsing(path, "npy"):
+            matrix = np.load(path, allow_pickle=False)
     if matrix.ndim != 2 or 0 in matrix.shape:
         problem = f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}"
         raise TableError(problem, path=path, value=matrix.shape)
     if matrix.dtype.kind not in "buif":
-        raise TableError(
-            f"embeddings must hold numbers, got values of type {matrix.dtype}", path=path, value=matrix.dtype
-        )
+        problem = f"embeddings must hold numbers, got values of type {matrix.dtype}"
+        raise TableError(problem, path=path, value=matrix.dtype)
     keep = matrix.dtype in (np.float32, np.float64)
     matrix = matrix.astype(matrix.dtype.newbyteorder("=") if keep else np.float64, copy=False)
     try:
@@ -58,27 +64,6 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
         problem = f"has {len(matrix):,} rows, but {name} has {n_rows:,}: one row for each is needed"
         raise TableError(problem, path=path, value=len(matrix), expected=n_rows)
     return matrix
-
-
-def _read_npy(path: Path) -> Any:
-    if path.stat().st_size == 0:
-        raise TableError("is empty, so it holds no embeddings; copy it again", path=path)
-    with parsing(path, "npy"):
-        return np.load(path, allow_pickle=False)
-
-
-def _only_matrix(path: Path) -> Any:
-    arrays = read_arrays(path)
-    for key in _USUAL_KEYS:
-        if key in arrays:
-            return arrays[key]
-    if len(arrays) != 1:
-        problem = (
-            f"holds {len(arrays)} arrays ({format_names(sorted(arrays)) or 'none'}); name the one of the embeddings "
-            "'embeddings'"
-        )
-        raise TableError(problem, path=path, value=tuple(sorted(arrays)), expected="embeddings")
-    return next(iter(arrays.values()))
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
@@ -109,27 +94,8 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
     """Fit a transformer from texts to dense features.
 
     The 50,000 most frequent words are weighted by how rare they are (TF-IDF), reduced by a truncated singular value
-    decomposition, and every row is scaled to length one. Components in which the texts hardly differ are left out.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        One text per row.
-    n_components : int, default=200
-        Largest number of features; there are never more than words, rows, or directions in which the texts differ.
-    random_state : int, default=0
-        Seed of the decomposition.
-
-    Returns
-    -------
-    sklearn.pipeline.Pipeline
-        Fitted; it takes a table of one column of text, as of `as_text_column`, and can be the first step of a pipeline
-        that ends in a model.
-
-    Raises
-    ------
-    TableError
-        If the texts hold fewer than two different words.
+    decomposition, and every row is scaled to length one. Components in which the texts hardly differ are left out. The
+    pipeline takes the column of `as_text_column`; TableError if the texts hold fewer than two different words.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.decomposition import TruncatedSVD
@@ -138,9 +104,8 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
     from sklearn.preprocessing import Normalizer
 
     if n_components < 1:
-        raise TableError(
-            Argument("n_components"), f" must be at least 1, got {n_components}", value=n_components
-        )
+        problem = f" must be at least 1, got {n_components}"
+        raise TableError(Argument("n_components"), problem, value=n_components)
     # The dtype is given by its name because model files hold no parameters that can be called, and types can be.
     words = CountVectorizer(max_features=_MOST_WORDS, dtype="float64")
     counted = ColumnTransformer([("words", words, 0)], sparse_threshold=1.0)

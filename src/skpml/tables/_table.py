@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from skpml.tables._columns import (
     check_file,
     check_known_suffix,
     format_names,
+    looks_like_labels,
     quote_text,
     resolve_columns,
     resolve_rows,
@@ -202,7 +204,7 @@ def read_table(
     if suffix in TEXT_SUFFIXES:
         dialect = detect_dialect(
             path, dialect, columns=columns.named, numbers=columns.features, not_numbers=columns.not_numbers,
-            is_known=columns.looks_like_labels if labelled else None,
+            is_known=partial(looks_like_labels, columns) if labelled else None,
         )  # fmt: skip
         rows = CsvRows(path, dialect, progress)
     else:
