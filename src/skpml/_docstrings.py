@@ -86,6 +86,32 @@ Returns
 -------
 ndarray of uint8, shape (n_rows, n_labels)
     Candidate labels.""",
+    # Parameters of functions of files.
+    "on_empty_and_dataset": """\
+on_empty : {"raise", "warn", "ignore"}, default="raise"
+    See `PartialDataset`.
+
+Returns
+-------
+PartialDataset
+    The data set.""",
+    "overwrite": """\
+overwrite : bool, default=False
+    Whether to replace a file that exists.""",
+    "dataset_and_path": """\
+dataset : PartialDataset
+    What to write.
+path : path-like
+    File to write.""",
+    "cleaned_copy": """\
+drop : array-like of bool of shape (n_rows, n_labels)
+    True where a label is to be dropped; the row must carry it.
+target : path-like
+    File to write, with the same suffix.
+overwrite : bool, default=False
+    Whether to replace a file that exists.
+progress : callable, optional
+    Called as ``progress(done, total, what)`` now and then.""",
     # Parameters of functions of tables of results.
     "results_table": """\
 table : DataFrame or array-like of shape (N, k)

@@ -6,6 +6,7 @@ values of INTEGER attributes down to whole numbers.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_dataset
@@ -36,6 +38,7 @@ _MEKA = re.compile(r"(?:(?P<name>.*):)?[^:]*?-[cC]\s+(?P<count>-?\d+)", re.DOTAL
 _BINARY = dict.fromkeys(("0", "false", "no", "-1", "0.0"), 0) | dict.fromkeys(("1", "true", "yes", "1.0"), 1)
 
 
+@fill_docstring
 def read_arff(
     path: str | Path,
     *,
@@ -62,13 +65,7 @@ def read_arff(
         Attributes to leave out, such as names of rows.
     encoding : str, default="utf-8"
         Encoding of the text.
-    on_empty : {"raise", "warn", "ignore"}, default="raise"
-        See `PartialDataset`.
-
-    Returns
-    -------
-    PartialDataset
-        The data set.
+    %(on_empty_and_dataset)s
 
     Notes
     -----
@@ -107,42 +104,31 @@ def read_arff(
 def _label_mask(
     path: Path, table: ArffTable, xml: Path | None, attributes: Sequence[str] | None
 ) -> list[bool]:
-    if attributes is not None:
-        return _named_mask(path, table, attributes)
-    if xml is not None:
-        return _named_mask(path, table, read_label_names(xml))
-    beside = path.with_suffix(".xml")
-    counted = _counted_mask(path, table)
-    named = _named_mask(path, table, read_label_names(beside)) if beside.is_file() else None
-    if counted is not None and named is not None and counted != named:
-        problem = f"its relation ({table.relation!r}) and {beside.name} name different labels; pass "
-        raise TableError(problem, Argument("xml", ...), " to go by a file", path=path)
-    mask = named or counted
-    if mask is None:
+    """Whether each attribute is a label: as the caller says, else as the XML file and the relation say."""
+    masks, total, beside = [], len(table.names), path.with_suffix(".xml")
+    counted = _MEKA.match(table.relation) if xml is None and attributes is None else None
+    if counted is not None:
+        count = int(counted["count"])
+        if not 1 <= abs(count) <= total:
+            raise TableError(f"-C {count} asks for {abs(count)} labels among {total} attributes", path=path)
+        masks.append([index < count if count > 0 else index >= total + count for index in range(total)])
+    if attributes is not None or xml is not None or beside.is_file():
+        names = read_label_names(xml or beside) if attributes is None else attributes
+        if missing := sorted(set(names).difference(table.names)):
+            raise TableError(f"has no attribute for the label(s) {format_names(missing)}", path=path)
+        if not names:
+            raise TableError(Argument("label_attributes"), " names no label", path=path)
+        masks.append([name in names for name in table.names])
+    if not masks:
         raise TableError(
             f"cannot tell labels from features: put Mulan's label file at {beside.name}, pass ", Argument("xml", ...),
             " or ", Argument("label_attributes", ...), ", or write the number of labels in the style of MEKA, as in "
             "@relation 'name: -C 6'", path=path,
         )  # fmt: skip
-    return mask
-
-
-def _named_mask(path: Path, table: ArffTable, names: Sequence[str]) -> list[bool]:
-    if missing := sorted(set(names).difference(table.names)):
-        raise TableError(f"has no attribute for the label(s) {format_names(missing)}", path=path)
-    if not names:
-        raise TableError(Argument("label_attributes"), " names no label", path=path)
-    return [name in names for name in table.names]
-
-
-def _counted_mask(path: Path, table: ArffTable) -> list[bool] | None:
-    counted = _MEKA.match(table.relation)
-    if counted is None:
-        return None
-    count, total = int(counted["count"]), len(table.names)
-    if not 1 <= abs(count) <= total:
-        raise TableError(f"-C {count} asks for {abs(count)} labels among {total} attributes", path=path)
-    return [index < count if count > 0 else index >= total + count for index in range(total)]
+    if masks[0] != masks[-1]:
+        problem = f"its relation ({table.relation!r}) and {beside.name} name different labels; pass "
+        raise TableError(problem, Argument("xml", ...), " to go by a file", path=path)
+    return masks[0]
 
 
 def _label_column(path: Path, table: ArffTable, index: int) -> LabelMatrix:
@@ -173,33 +159,24 @@ def _features(path: Path, table: ArffTable, kept: list[int]) -> Any:
     X = X.tolil() if table.sparse else X
     for column, index in enumerate(kept):
         kind = table.kinds[index]
-        if not isinstance(kind, list):
+        try:
+            meaning = np.array(kind, dtype=float) if isinstance(kind, list) else None
+        except ValueError:
             continue
-        meaning = _numbers(kind)
-        if np.array_equal(meaning, np.arange(len(kind))):
-            continue
-        codes = table.column(index)
-        values = np.where(np.isnan(codes), np.nan, meaning[np.nan_to_num(codes).astype(int)])
-        X[:, [column]] = values[:, None]
+        if meaning is not None and not np.array_equal(meaning, np.arange(len(meaning))):
+            codes = table.column(index)
+            values = np.where(np.isnan(codes), np.nan, meaning[np.nan_to_num(codes).astype(int)])
+            X[:, [column]] = values[:, None]
     X = sp.csr_array(X) if table.sparse else X
-    entries: Any = sp.coo_array(X) if table.sparse else X
-    finite = np.isfinite(entries.data if table.sparse else entries)
-    if not finite.all():
-        place = np.argwhere(~finite)[0]
-        row, column = (entries.row[place[0]], entries.col[place[0]]) if table.sparse else place
-        name, line = table.names[kept[column]], table.lines[row]
+    if not np.isfinite(X.data if table.sparse else X).all():
+        entries: Any = sp.coo_array(X)
+        place = np.flatnonzero(~np.isfinite(entries.data))[0]
+        row, name = int(entries.row[place]), table.names[kept[entries.col[place]]]
         problem = (
             f"row {row}, feature {name!r}: the value is missing or not finite; fill it in or drop it first"
         )
-        raise TableError(problem, path=path, line=line, row=int(row), column=name)
+        raise TableError(problem, path=path, line=table.lines[row], row=row, column=name)
     return X
-
-
-def _numbers(values: list[str]) -> Any:
-    try:
-        return np.array([float(value) for value in values])
-    except ValueError:
-        return np.arange(len(values), dtype=float)
 
 
 def _companion(path: Path, table: ArffTable, names: tuple[str, ...], n_rows: int, encoding: str) -> Any:
@@ -221,6 +198,11 @@ _NOMINAL_VALUE = re.compile(rf"{_QUOTED}|[^,\s]+")
 _MARKER = re.compile(r"%\s*skpml-(\w+):\s*(.*)$")
 END_MARKER = "% skpml-end"
 _NUMERIC = ("numeric", "real", "integer")
+_XML = """\
+<?xml version="1.0" encoding="utf-8"?>
+<labels xmlns="http://mulan.sourceforge.net/labels">
+{}</labels>
+"""
 
 
 @dataclass
@@ -282,9 +264,8 @@ def _read_header(path: Path, lines: list[str], table: ArffTable) -> int:
         elif match := _MARKER.match(line):
             table.markers[match[1]] = match[2].strip()
         elif line and not line.startswith("%"):
-            raise TableError(
-                f"expected @relation, @attribute or @data, got {line[:60]!r}", line=number, path=path
-            )
+            problem = f"expected @relation, @attribute or @data, got {line[:60]!r}"
+            raise TableError(problem, line=number, path=path)
     raise TableError("has no @data: not an ARFF file, or cut short", path=path)
 
 
@@ -295,9 +276,7 @@ def _add_attribute(path: Path, number: int, table: ArffTable, name: str, declare
     word = declared.split()[0].lower()
     if declared.startswith("{"):
         if not declared.endswith("}"):
-            raise TableError(
-                f"attribute {name!r}: the list of values lacks its closing }}", line=number, path=path
-            )
+            raise TableError(f"attribute {name!r}: the list of values lacks its }}", line=number, path=path)
         kind = [_unquote(value) for value in _NOMINAL_VALUE.findall(declared[1:-1])]
     elif word in _NUMERIC:
         kind = None
@@ -344,18 +323,25 @@ def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> No
             decoded = arff.ArffDecoder().decode(
                 stream(), encode_nominal=True, return_type=arff.COO if sparse else arff.DENSE
             )["data"]
-            shape = (len(rows), len(table.names))
-            table.values = _sparse_values(decoded, shape) if sparse else _dense_values(decoded, table)
+            if sparse:
+                data, *places = decoded
+                numbers = np.array([0.0 if isinstance(value, str) else value for value in data], dtype=float)
+                table.values = sp.csc_array((numbers, tuple(places)), shape=(len(rows), len(table.names)))
+            else:
+                texts = [index for index, kind in enumerate(table.kinds) if isinstance(kind, str)]
+                for row, index in itertools.product(decoded, texts):
+                    row[index] = 0.0
+                table.values = np.array(decoded, dtype=np.float64)
     except TableError as exc:
         cause = exc.__cause__ or exc
         what = message_of(cause).partition("at line")[0].partition("in line")[0].strip(" ,")
         expected = f"expected {len(table.names)} values" if not sparse else "expected {index value, …}"
         raise TableError(f"{what or 'bad data'}; {expected}", line=reached or None, path=path) from cause
-    if "rows" in table.markers and not any(line.strip() == END_MARKER for line in lines[rows[-1] + 1 :]):
-        raise TableError(f"cut short: its last line, {END_MARKER!r}, is missing", path=path)
-    expected_rows = table.markers.get("rows")
-    if expected_rows is not None and expected_rows != str(len(rows)):
-        raise TableError(f"cut short: says it has {expected_rows} rows, but holds {len(rows)}", path=path)
+    if "rows" in table.markers:
+        if not any(line.strip() == END_MARKER for line in lines[rows[-1] + 1 :]):
+            raise TableError(f"cut short: its last line, {END_MARKER!r}, is missing", path=path)
+        if (promised := table.markers["rows"]) != str(len(rows)):
+            raise TableError(f"cut short: says it has {promised} rows, but holds {len(rows)}", path=path)
 
 
 def _liac_type(kind: list[str] | str | None) -> str:
@@ -364,20 +350,7 @@ def _liac_type(kind: list[str] | str | None) -> str:
     return "string" if kind is not None else "numeric"
 
 
-def _dense_values(rows: list[list[Any]], table: ArffTable) -> NDArray[np.float64]:
-    text = [index for index, kind in enumerate(table.kinds) if isinstance(kind, str)]
-    for row in rows:
-        for index in text:
-            row[index] = 0.0
-    return np.array(rows, dtype=np.float64)
-
-
-def _sparse_values(decoded: tuple[list[Any], list[int], list[int]], shape: tuple[int, int]) -> Any:
-    data, rows, columns = decoded
-    numbers = [0.0 if isinstance(value, str) else value for value in data]
-    return sp.csr_array((np.array(numbers, dtype=np.float64), (rows, columns)), shape=shape).tocsc()
-
-
+@fill_docstring
 def write_arff(
     dataset: PartialDataset,
     path: str | Path,
@@ -393,22 +366,24 @@ def write_arff(
 
     Parameters
     ----------
-    dataset : PartialDataset
-        What to write.
-    path : path-like
-        File to write.
+    %(dataset_and_path)s
     style : {"mulan", "meka"}, default="mulan"
         Mulan names the labels in an ``.xml`` file beside; MEKA puts them first and their number
         into the relation.
-    overwrite : bool, default=False
-        Replace files that exist.
+    %(overwrite)s
     """
     path = Path(path)
     if style not in ("mulan", "meka"):
         raise ValueError(f'style must be "mulan" or "meka", got {style!r}')
     n_features = 0 if dataset.X is None else dataset.X.shape[1]
     feature_names = dataset.feature_names or number_names("feature", n_features)
-    _check_names(feature_names + dataset.label_names)
+    if twice := find_repeated(feature_names + dataset.label_names):
+        problem = "ARFF needs a different name for every feature and label, found twice: "
+        raise ValueError(problem + format_names(twice))
+    if bad := [name for name in feature_names + dataset.label_names if not name.isprintable()]:
+        raise ValueError(
+            f"ARFF names cannot hold line breaks and other control characters: {format_names(bad)}"
+        )
     labels = dataset.candidates if dataset.truth is None else dataset.truth
     markers = {"rows": str(len(labels)), "labels": "candidates" if dataset.truth is None else "truth"}
     parts: dict[Path, Iterable[str]] = {}
@@ -417,42 +392,24 @@ def write_arff(
     meka_relation = f"{name}: -C {len(declared)}"
     if dataset.truth is not None and not np.array_equal(dataset.truth, dataset.candidates):
         beside = path.with_name(f"{path.stem}.candidates.arff")
-        markers["candidates"] = beside.name
-        parts[beside] = _arff_lines(
-            meka_relation, declared, {"rows": str(len(labels))}, sp.csr_array(dataset.candidates)
-        )
-    numeric = [f"@attribute {quote_word(feature)} numeric" for feature in feature_names]
+        rows, markers["candidates"] = {"rows": markers["rows"]}, beside.name
+        parts[beside] = _arff_lines(meka_relation, declared, rows, sp.csr_array(dataset.candidates))
+    sparse = dataset.X is None or sp.issparse(dataset.X)
+    attributes = [[f"@attribute {quote_word(feature)} numeric" for feature in feature_names], declared]
     blocks = [] if dataset.X is None else [dataset.X]
-    stack: Any = sp.hstack if sp.issparse(dataset.X) or dataset.X is None else np.hstack
-    if style == "mulan":
-        parts[path.with_suffix(".xml")] = [label_xml(dataset.label_names)]
-        parts[path] = _arff_lines(
-            name, numeric + declared, markers, stack([*blocks, _like(labels, dataset.X)])
-        )
+    blocks.append(sp.csr_array(labels, dtype=np.float64) if sparse else labels)
+    if style == "meka":
+        attributes, blocks = attributes[::-1], blocks[::-1]
     else:
-        parts[path] = _arff_lines(
-            meka_relation, declared + numeric, markers, stack([_like(labels, dataset.X), *blocks])
-        )
+        elements = "".join(f"  <label name={quoteattr(name)}></label>\n" for name in dataset.label_names)
+        parts[path.with_suffix(".xml")] = [_XML.format(elements)]
+    values = (sp.hstack if sparse else np.hstack)(blocks)
+    relation = name if style == "mulan" else meka_relation
+    parts[path] = _arff_lines(relation, [*attributes[0], *attributes[1]], markers, values)
     with replacing(*parts, overwrite=overwrite) as temporary:
         for target, text in zip(temporary, parts.values(), strict=True):
             with target.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(text)
-
-
-def _like(labels: LabelMatrix, X: Any) -> Any:
-    as_double = labels.astype(np.float64)
-    return sp.csr_array(as_double) if X is None or sp.issparse(X) else as_double
-
-
-def _check_names(names: tuple[str, ...]) -> None:
-    if twice := find_repeated(names):
-        raise ValueError(
-            f"ARFF needs a different name for every feature and label, found twice: {format_names(twice)}"
-        )
-    if bad := [name for name in names if not name.isprintable()]:
-        raise ValueError(
-            f"ARFF names cannot hold line breaks and other control characters: {format_names(bad)}"
-        )
 
 
 def _arff_lines(relation: str, attributes: list[str], markers: dict[str, str], values: Any) -> Iterator[str]:
@@ -462,25 +419,21 @@ def _arff_lines(relation: str, attributes: list[str], markers: dict[str, str], v
     for attribute in attributes:
         yield f"{attribute}\n"
     yield "\n@data\n"
-    if not sp.issparse(values):
+    if sp.issparse(values):
+        rows: Any = sp.csr_array(values)
+        rows.sort_indices()
+        for first, last in itertools.pairwise(rows.indptr):
+            entries = zip(rows.indices[first:last].tolist(), rows.data[first:last].tolist(), strict=True)
+            yield "{" + ",".join(f"{column} {_number(value)}" for column, value in entries) + "}\n"
+    else:
         for row in values.astype(np.float64):
             yield ",".join(map(_number, row.tolist())) + "\n"
-        yield f"{END_MARKER}\n"
-        return
-    rows: Any = sp.csr_array(values)
-    rows.sort_indices()
-    for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-        entries = zip(rows.indices[first:last].tolist(), rows.data[first:last].tolist(), strict=True)
-        yield "{" + ",".join(f"{column} {_number(value)}" for column, value in entries) + "}\n"
     yield f"{END_MARKER}\n"
 
 
 def _number(value: float) -> str:
     # Nominal labels are declared {0,1}, so whole numbers go without ".0"; the rest reads back exactly.
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
-
-
-_NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
 def read_label_names(path: Path) -> list[str]:
@@ -504,15 +457,8 @@ def read_label_names(path: Path) -> list[str]:
     try:
         parser.Parse(path.read_bytes(), True)
     except expat.ExpatError as exc:
-        raise TableError(
-            f"not well-formed XML, it may be cut short or damaged ({exc})", line=exc.lineno, path=path
-        ) from exc
+        problem = f"not well-formed XML, it may be cut short or damaged ({exc})"
+        raise TableError(problem, line=exc.lineno, path=path) from exc
     if not names:
         raise TableError('names no labels; expected <labels><label name="…"></label>…</labels>', path=path)
     return names
-
-
-def label_xml(names: tuple[str, ...]) -> str:
-    """Return the text of a label file."""
-    elements = "".join(f"  <label name={quoteattr(name)}></label>\n" for name in names)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{_NAMESPACE}">\n{elements}</labels>\n'

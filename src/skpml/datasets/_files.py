@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._arff import read_arff, write_arff
@@ -20,44 +21,20 @@ from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_d
 from skpml.tables import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TABLE_SUFFIXES, TRUTH_COLUMN, TRUTH_PREFIX
 from skpml.tables import Argument, Columns, Dialect, Progress, Table, TableError, read_table, write_cleaned
 from skpml.tables import check_drop, check_file, check_known_suffix, check_suffix, refuse_arguments
-from skpml.tables import (
-    describe_unlabelled,
-    find_repeated,
-    format_names,
-    looks_like_labels,
-    number_names,
-    number_rows,
-)
-from skpml.tables import read_embeddings, write_csv, write_parquet
+from skpml.tables import describe_unlabelled, find_repeated, format_names, looks_like_labels
+from skpml.tables import number_names, number_rows, read_embeddings, write_csv, write_parquet
 
 TableStyle = Literal["flags", "tags"]
 
 
 def read_tabular(
-    path: str | Path,
-    *,
-    tags: str | None = None,
-    labels: Sequence[str] | None = None,
-    true_tags: str | None = None,
-    true_labels: Sequence[str] | None = None,
-    prefix: str = CANDIDATE_PREFIX,
-    true_prefix: str = TRUTH_PREFIX,
-    label_names: Sequence[str] | None = None,
-    features: Sequence[str] | None = None,
-    ignore: Sequence[str] = (),
-    separator: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
-    decimal: str | None = None,
-    on_empty: EmptyPolicy = "raise",
+    path: str | Path, *, separator: str | None = None, on_empty: EmptyPolicy = "raise", **options: Any
 ) -> PartialDataset:
-    """Read a CSV, TSV, TXT or Parquet file by `skpml.tables.read_table`."""
-    columns = Columns(
-        tags=tags, labels=labels, true_tags=true_tags, true_labels=true_labels, prefix=prefix, true_prefix=true_prefix,
-        label_names=label_names, features=features, ignore=ignore,
-    )  # fmt: skip
-    dialect = Dialect(encoding=encoding, delimiter=delimiter, quote=quote, decimal=decimal)
+    """Read a CSV, TSV, TXT or Parquet file by `skpml.tables.read_table`; options are fields of Columns and Dialect."""
+    written = {
+        name: options.pop(name) for name in ("encoding", "delimiter", "quote", "decimal") if name in options
+    }
+    columns, dialect = Columns(**options), Dialect(**written)
     table = read_table(path, columns=columns, dialect=dialect, separator=separator, truth=True)
     return to_dataset(table, on_empty=on_empty)
 
@@ -76,17 +53,12 @@ def to_dataset(table: Table, *, on_empty: EmptyPolicy = "raise") -> PartialDatas
 
 
 def write_tabular(
-    dataset: PartialDataset,
-    path: str | Path,
-    *,
-    style: TableStyle = "flags",
-    separator: str = ";",
-    overwrite: bool = False,
-) -> None:
+    dataset: PartialDataset, path: Path, *, style: TableStyle = "flags", separator: str = ";", overwrite: bool = False
+) -> None:  # fmt: skip
     """Write a CSV or Parquet file: features, then candidates, then the true labels if they are known."""
     columns = _table_columns(dataset, style, separator)
-    write = write_parquet if Path(path).suffix.lower() == ".parquet" else write_csv
-    with replacing(Path(path), overwrite=overwrite) as (temporary,):
+    write = write_parquet if path.suffix.lower() == ".parquet" else write_csv
+    with replacing(path, overwrite=overwrite) as (temporary,):
         write(temporary, columns)
 
 
@@ -209,15 +181,13 @@ def read_as_table(
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES or suffix not in READERS:
         if reader_options:
-            raise TableError(
-                Argument("reader_options"), f" does not apply to {suffix} files", value=reader_options
-            )
+            problem = f" does not apply to {suffix} files"
+            raise TableError(Argument("reader_options"), problem, value=reader_options)
         return read_table(path, columns=columns, dialect=dialect, embeddings=embeddings, **options)
     reading = dict(reader_options or {})
     if suffix == ".arff":
-        reading |= {"ignore": columns.ignore} | (
-            {"label_attributes": columns.labels} if columns.labels else {}
-        )
+        labels = columns.labels or reading.get("label_attributes")
+        reading |= {"ignore": columns.ignore, "label_attributes": labels}
         columns = replace(columns, labels=None, ignore=())
     refuse_arguments(suffix, replace(columns, features=columns.features or None), dialect)
     dataset = read_dataset(path, **{"on_empty": "ignore", **reading})
@@ -229,8 +199,8 @@ def read_as_table(
         X, names = np.empty((n_rows, 0)), ()
     if X is None:
         raise TableError(
-            "has labels only: pass a file of embeddings (", Argument("embeddings", ...), ") to learn from", path=path
-        )  # fmt: skip
+            "has labels only: to learn from embeddings, pass ", Argument("embeddings", ...), path=path
+        )
     return Table(
         path=path,
         X=X,
@@ -245,6 +215,7 @@ def read_as_table(
     )
 
 
+@fill_docstring
 def write_cleaned_copy(
     table: Table, drop: Any, target: str | Path, *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
@@ -254,14 +225,7 @@ def write_cleaned_copy(
     ----------
     table : Table
         What `read_as_table` returned for the file.
-    drop : array-like of bool of shape (n_rows, n_labels)
-        True where a label is to be dropped; the row must carry it.
-    target : path-like
-        File to write, with the same suffix.
-    overwrite : bool, default=False
-        Whether to replace a file that exists.
-    progress : callable, optional
-        Called as ``progress(done, total, what)`` now and then.
+    %(cleaned_copy)s
 
     Warns
     -----
@@ -284,11 +248,10 @@ def write_cleaned_copy(
         # The file holds one matrix of labels, which is the one to be cleaned.
         truth = candidates
     elif truth is not None and (truth > candidates).any():
-        warnings.warn(
-            "some of the dropped labels are among the true labels of the file; the copy has no true labels",
-            UserWarning,
-            stacklevel=2,
+        problem = (
+            "some of the dropped labels are among the true labels of the file; the copy has no true labels"
         )
+        warnings.warn(problem, UserWarning, stacklevel=2)
         truth = None
     cleaned = replace(dataset, candidates=candidates, truth=truth, on_empty="ignore")
     write_dataset(cleaned, target, overwrite=overwrite)

@@ -54,7 +54,7 @@ def data_home(path: str | Path | None = None) -> Path:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """One line of `list_datasets`; sizes are None where they are unknown.
+    """One line of `list_datasets`: the known facts of a data set, and whether it is present.
 
     Parameters
     ----------

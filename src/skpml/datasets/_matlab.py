@@ -9,6 +9,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import PartialDataset, as_label_matrix, build_dataset
@@ -27,6 +28,7 @@ CANDIDATE_VARIABLES = (
 _OURS = "skpml_variables"
 
 
+@fill_docstring
 def read_mat(
     path: str | Path,
     *,
@@ -48,13 +50,7 @@ def read_mat(
         ``candidate_labels``, ``partial_labels``, … for candidates.
     label_layout : {"rows_by_labels", "labels_by_rows"}, optional
         How label matrices lie. By default it is seen from the number of rows of the features.
-    on_empty : {"raise", "warn", "ignore"}, default="raise"
-        See `PartialDataset`.
-
-    Returns
-    -------
-    PartialDataset
-        The data set.
+    %(on_empty_and_dataset)s
 
     Notes
     -----
@@ -173,6 +169,7 @@ def _text(value: Any) -> str:
     return "".join(str(part) for part in np.ravel(value))
 
 
+@fill_docstring
 def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a compressed version 5 ``.mat`` file.
 
@@ -182,12 +179,8 @@ def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = Fa
 
     Parameters
     ----------
-    dataset : PartialDataset
-        What to write.
-    path : path-like
-        File to write.
-    overwrite : bool, default=False
-        Whether to replace a file that exists.
+    %(dataset_and_path)s
+    %(overwrite)s
     """
     path = Path(path)
     variables: dict[str, Any] = {}

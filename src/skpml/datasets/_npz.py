@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import PartialDataset, build_dataset
@@ -18,6 +19,7 @@ from skpml.tables import TableError, parsing, read_arrays
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
 
+@fill_docstring
 def read_npz(path: str | Path, *, on_empty: EmptyPolicy = "raise") -> PartialDataset:
     """Read a ``.npz`` file.
 
@@ -29,13 +31,7 @@ def read_npz(path: str | Path, *, on_empty: EmptyPolicy = "raise") -> PartialDat
     ----------
     path : path-like
         File to read.
-    on_empty : {"raise", "warn", "ignore"}, default="raise"
-        See `PartialDataset`.
-
-    Returns
-    -------
-    PartialDataset
-        The data set.
+    %(on_empty_and_dataset)s
     """
     path = Path(path)
     arrays = read_arrays(path)
@@ -109,17 +105,14 @@ def _array_shape(archive: zipfile.ZipFile, key: str) -> tuple[int, int]:
         return rows, columns
 
 
+@fill_docstring
 def write_npz(dataset: PartialDataset, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a ``.npz`` file for `read_npz`; ``Y_candidate`` is left out if it equals ``Y_true``.
 
     Parameters
     ----------
-    dataset : PartialDataset
-        What to write.
-    path : path-like
-        File to write.
-    overwrite : bool, default=False
-        Whether to replace a file that exists.
+    %(dataset_and_path)s
+    %(overwrite)s
     """
     path = Path(path)
     arrays: dict[str, Any] = {}

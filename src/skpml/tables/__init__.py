@@ -3,14 +3,8 @@
 # ruff: noqa: F401, I001 -- names for other packages that are not public
 from skpml.tables._errors import Argument, TableError, message_of, parsing, refuse_arguments, require_extra
 from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLUMN, TRUTH_PREFIX, Columns
-from skpml.tables._columns import (
-    check_file,
-    check_known_suffix,
-    find_repeated,
-    format_names,
-    looks_like_labels,
-)
-from skpml.tables._columns import quote_text
+from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names
+from skpml.tables._columns import looks_like_labels, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._csv import Progress, Record, read_records, write_csv
 from skpml.tables._parquet import write_parquet

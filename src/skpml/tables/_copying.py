@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skpml._docstrings import fill_docstring
 from skpml._writing import replacing
 from skpml.tables._columns import parse_flag
 from skpml.tables._csv import CsvRows, Progress, Record, read_records
@@ -24,6 +25,7 @@ _OPPOSITES = {"1": "0", "1.0": "0.0", "true": "false", "yes": "no"}
 _MINUS = {"1": "-1", "1.0": "-1.0"}
 
 
+@fill_docstring
 def write_cleaned(
     table: Table, drop: Any, target: str | Path, *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
@@ -38,14 +40,7 @@ def write_cleaned(
     ----------
     table : Table
         What `read_table` returned for the file.
-    drop : array-like of bool of shape (n_rows, n_labels)
-        True where a label is to be dropped; the row must carry it.
-    target : path-like
-        File to write, with the same suffix.
-    overwrite : bool, default=False
-        Whether to replace a file that exists.
-    progress : callable, optional
-        Called as ``progress(done, total, what)`` now and then.
+    %(cleaned_copy)s
 
     Raises
     ------
