@@ -128,7 +128,7 @@ class TestScaler:
         assert_allclose(found.offset_, plain.offset_, rtol=1e-12, atol=1e-15)
 
     def test_without_candidates_weights_must_be_given(self):
-        with pytest.raises(ValueError, match="give y, or give weights"):
+        with pytest.raises(ValueError, match="pass y or weights"):
             ViewScaler(columns={"a": [0], "b": [1]}).fit(np.random.default_rng(0).normal(size=(9, 2)))
 
 
@@ -446,7 +446,7 @@ class TestErrors:
                 fresh(model, view_weights=weights).fit(TRAIN, CANDIDATES)
 
     def test_all_weight_on_a_view_that_says_nothing(self):
-        with pytest.raises(ValueError, match="all rows are alike"):
+        with pytest.raises(ValueError, match="All rows are equal"):
             PMLMA(view_weights=[0, 1]).fit([A, np.ones_like(B)], CANDIDATES)
 
     @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Model files that can be opened without running anybody's code.
+"""Model files that can be opened without running code from the file.
 
 skops writes types and arrays instead of instructions, next to a short description in plain JSON. Types of this library
-have stable names in the file ("pml-ma", "RBFAnchors") instead of import paths, so that modules may move. Opening a file
-first looks at the names of all types in it: if one is not in a fixed table, the file is refused before any of it is
-built. A digest of all parts finds damage and careless edits. It is not a signature: whoever forges a file on purpose can
-forge the digest too, and still gets nothing run.
+have stable names in the file ("pml-ma", "RBFAnchors") instead of import paths, so that modules may move. Before any
+object is created, the names of all types are checked: if one is not in a fixed table, the file is refused. A digest of
+all parts detects damage and accidental edits. It is not a signature: whoever forges a file can forge the digest too, but
+still cannot run code.
 """
 
 from __future__ import annotations

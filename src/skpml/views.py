@@ -5,10 +5,10 @@ With d_v the distance of two rows in view v, divided by its root mean square ove
 
     k(x, a) = Π_v exp(−½ w_v d_v(x, a)²).
 
-A weight is the share of the squared distance that a view makes up. Weights are judged by ridge regression of the
-candidates on k, by the squared error of each row in the regression without it. That is a proper score of the chance to
-be a candidate, and what the features say about that chance is what they say about the true labels, as long as false
-candidates do not depend on the features. It tells weights apart far better than a ranking criterion does.
+A weight is the share of the squared distance that comes from a view. Weights are evaluated by ridge regression of the
+candidates on k, by the squared error of each held-out row (leave-one-out). That is a proper score of the probability
+that a label is a candidate. The features inform about it only through the true labels, as long as false candidates do
+not depend on the features. It distinguishes weights far better than a ranking criterion does.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ Weights = tuple[float, ...]
 _MAX_ROWS, _MAX_ANCHORS = 3000, 300
 _GAMMAS = tuple(10.0 ** (power / 2) for power in range(-6, 3))
 # A change of the weights must gain this many standard errors, row by row: views that matter alike keep their share.
-# A view without a weight must promise more to get one: among many views of noise some look telling by chance.
+# A view without a weight must gain more to get one: among many views of noise some look informative by chance.
 _LEAST_GAIN, _LEAST_GAIN_OF_RETURN = 1.0, 2.0
 _MAX_ROUNDS = 10
-# Changes of a weight that are tried, and the share at which a view comes back that had none.
+# Factors of a weight that are tried, and the share that a view without a weight gets back.
 _FACTORS, _SHARE_OF_RETURN = (0.0, 1 / 3, 3.0), 0.1
 _DIGITS = 9
-# Times an equal share: below it, a view is asked whether it is needed at all.
+# Times an equal share: views below it are dropped at the end, unless they are needed.
 _SMALL_SHARE = 0.5
-# Of the error: a smaller gain is rounding, as between two ways to weigh a view and its copy.
+# Of the error: a smaller gain is rounding, as between two ways to weight a view and its copy.
 _LEAST_SHARE = 1e-9
 
 
 class ViewScaler(RangeScaler):
-    """Scale each feature to [−1, 1], then each view so that it makes up its share of the squared distance of rows.
+    """Scale each feature to [−1, 1], then each view to its share of the squared distance of rows.
 
     A view with spread s (half the mean squared distance of two rows) and weight w is multiplied by ``√(w S / s)``, with S
-    the sum of the spreads of all views that have a weight. So the mean squared distance is what it is for these views
-    side by side, and each view makes up w of it; with weights proportional to the spreads, columns stay as they are. A
-    Gaussian kernel on the result is the product of the views' kernels, ``Π k_v^{w_v}``, each with a width of its own;
-    so are the similarities of a neighbour graph.
+    the sum of the spreads of all views that have a weight. The mean squared distance is then that of these views side by
+    side, and the share w of it comes from the view; with weights proportional to the spreads, columns do not change. A
+    Gaussian kernel on the result is the product of the kernels of the views, ``Π k_v^{w_v}``, each with its own width;
+    so are the similarities of a neighbor graph.
 
     Parameters
     ----------
     columns : dict of view name to column positions or None, default=None
-        None is one view; then this is :class:`~skpml.features.RangeScaler`.
+        None means one view, and the result is that of :class:`~skpml.features.RangeScaler`.
     weights : "auto", dict of view name to number, or sequence of numbers, default="auto"
         "auto" learns them from the candidates, see :func:`learn_view_weights`.
     keep_sparse : bool, default=False
@@ -125,7 +125,7 @@ class ViewScaler(RangeScaler):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Scale rows, and leave out views without a weight.
+        """Scale rows, without the views that have weight 0.
 
         Parameters
         ----------
@@ -134,11 +134,11 @@ class ViewScaler(RangeScaler):
 
         Returns
         -------
-        ndarray of shape (n, len(kept_))
-            Or a CSR array, for sparse rows with ``keep_sparse``.
+        ndarray or CSR array of shape (n, k)
+            The columns listed in ``kept_``; a CSR array for sparse rows with ``keep_sparse``.
         """
         scaled = super().transform(X)
-        # Laid out by rows, as without the other views: sums over columns round alike.
+        # Contiguous rows, as without the other views, so that sums over columns are rounded in the same way.
         return scaled if len(self.kept_) == scaled.shape[1] else np.take(scaled, self.kept_, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -159,7 +159,7 @@ class ViewScaler(RangeScaler):
 
 def _learn(views: Sequence[NDArray[Any]], y: Any) -> NDArray[np.float64]:
     if y is None:
-        raise ValueError("The weights of several views are learnt from candidates: give y, or give weights.")
+        raise ValueError("The weights of several views are learned from candidates: pass y or weights.")
     return learn_view_weights(views, np.asarray(y))
 
 
@@ -167,7 +167,7 @@ def _normalize(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> NDA
     """Divide weights by their sum; a view in which all rows are equal has none."""
     weights = np.where(spread > 0, weights, 0)
     if not weights.any():
-        raise ValueError("In every view that has a weight all rows are alike; give another one a weight.")
+        raise ValueError("All rows are equal in every view that has a weight; give another view a weight.")
     return weights / weights.sum()
 
 
@@ -200,21 +200,21 @@ def given_weights(weights: Any, names: Sequence[str]) -> NDArray[np.float64] | N
 
 
 def spreads(views: Sequence[NDArray[Any]]) -> Floats:
-    """Half the mean squared distance of two rows, for each view: the sum of the variances of its columns."""
+    """Return half the mean squared distance of two rows, by view: the sum of the variances of its columns."""
     return np.array([float(view.var(axis=0, dtype=np.float64).sum()) for view in views])
 
 
 def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats:
     """Learn weights of views, at least 0 and with the sum 1, from the candidates.
 
-    Begins with all columns side by side (weights proportional to the spread of the views) and takes a third or three
-    times the weight of a view, or none, as long as that gains more than a standard error; where nothing of the kind does,
-    equal weights and each view alone are tried too. So views keep the weights that they have side by side unless there
-    is evidence against it. In the end a view with less than half an equal share goes, unless that costs more than a
-    standard error.
+    The search starts with all columns side by side (weights proportional to the spread of the views). It multiplies the
+    weight of a view by 1/3, 3 or 0 as long as that improves the error by more than a standard error; if no such change
+    does, it also tries equal weights and each view alone. So views keep the weights that they have side by side unless
+    there is evidence against it. At the end, a view with less than half an equal share is dropped, unless that costs
+    more than a standard error.
 
-    At most 3000 rows and 300 anchors are looked at, spread evenly over the rows in the order of their content; nothing is
-    random, and the order of rows, of columns and of views does not matter.
+    At most 3000 rows and 300 anchors are used, spread evenly over the rows in the order of their content. Nothing is
+    random, and the order of rows, columns and views does not matter.
 
     Parameters
     ----------
@@ -226,15 +226,15 @@ def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats
     Returns
     -------
     ndarray of shape (len(views),)
-        A view in which all rows are alike has the weight 0.
+        A view in which all rows are equal has weight 0.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skpml.views import learn_view_weights
     >>> rng = np.random.default_rng(0)
-    >>> telling, noise = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
-    >>> learn_view_weights([telling, noise], (telling > 0.5).astype(int))
+    >>> informative, noise = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
+    >>> learn_view_weights([informative, noise], (informative > 0.5).astype(int))
     array([1., 0.])
     """
     spread = spreads(views)
@@ -254,7 +254,7 @@ def _search(judge: _Judge, spread: Floats) -> Weights:
     best = _shares(spread)
     for _ in range(_MAX_ROUNDS):
         found = _changed(judge, best)
-        # Far away, and so a last resort: beside much noise one view alone looks good, and the others are lost.
+        # A last resort: next to much noise, one view alone looks good, and the others are lost.
         if found == best:
             found = judge.better(best, others, _LEAST_GAIN)
         if found == best:
@@ -266,7 +266,7 @@ def _search(judge: _Judge, spread: Floats) -> Weights:
 
 
 def _pruned(judge: _Judge, weights: Weights) -> Weights:
-    """Without views of a small share that dropping does no harm that could be told; the smallest go first."""
+    """Drop views with a small share, the smallest first, if the error does not clearly increase."""
     for view in np.argsort(weights, kind="stable").tolist():
         small = _SMALL_SHARE / np.count_nonzero(weights)
         if 0 < weights[view] < small:
@@ -277,7 +277,7 @@ def _pruned(judge: _Judge, weights: Weights) -> Weights:
 
 
 def _changed(judge: _Judge, weights: Weights) -> Weights:
-    """The best of: more, less or nothing of one view, and all such changes together that help by themselves."""
+    """Return the best of: one weight changed, and all changes that help separately made together."""
     helpful = []
     together = np.array(weights)
     for view, weight in enumerate(weights):
@@ -295,7 +295,7 @@ def _changed(judge: _Judge, weights: Weights) -> Weights:
 
 
 def _returns(weights: Weights) -> list[Weights]:
-    """A small share for a view that has none."""
+    """Give a small share to each view that has none."""
     small = _SHARE_OF_RETURN / (1 - _SHARE_OF_RETURN)
     return [_shares(_with(weights, view, small)) for view, weight in enumerate(weights) if not weight]
 
@@ -311,7 +311,7 @@ def _shares(weights: Floats) -> Weights:
 
 
 class _Judge:
-    """Squared errors of rows left out, for any weights of the views."""
+    """Compare weights by the squared errors of held-out rows."""
 
     def __init__(self, views: Sequence[NDArray[Any]], spread: Floats, Y: Floats) -> None:
         order = row_order(np.column_stack([*views, Y]))
@@ -325,7 +325,7 @@ class _Judge:
         self._known: dict[Weights, Floats] = {}
 
     def better(self, weights: Weights, others: Sequence[Weights], least_gain: float) -> Weights:
-        """The best of the others that gain so many standard errors; the weights themselves where none does."""
+        """Return the best of the others that gain so many standard errors, or the weights themselves."""
         best, least = weights, float("inf")
         for other in others:
             gain = self._errors(weights) - self._errors(other)
@@ -352,7 +352,7 @@ class _Judge:
 
 
 def _evenly(length: int, most: int) -> NDArray[np.intp]:
-    """At most so many places, evenly spread."""
+    """Return at most ``most`` positions, evenly spread."""
     return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)
 
 

@@ -1,4 +1,4 @@
-"""A classifier from a likelihood of candidate labels."""
+"""A classifier that maximizes the likelihood of the candidate labels."""
 
 from skpml.candidate_likelihood._estimator import CandidateLikelihood
 

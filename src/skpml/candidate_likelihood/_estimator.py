@@ -187,8 +187,7 @@ class CandidateLikelihood(BasePMLClassifier):
         name="candidate-likelihood",
         title="Candidate likelihood",
         kind="own",
-        summary="a probability for every candidate from a model of the noise; sets itself without true "
-        "labels",
+        summary="a probability for every candidate from a model of the noise; tuned without true labels",
         confidences=True,
         dense=False,
         nonlinear=True,

@@ -1,4 +1,4 @@
-"""Find wrong labels: audit candidates, suggest actions, and read and write decisions of a person."""
+"""Find wrong labels: audit candidates, suggest actions, read and write the decisions of a person."""
 
 from skpml.cleaning._audit import Audit, Doubt, audit
 from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions

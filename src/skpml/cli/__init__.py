@@ -1,4 +1,4 @@
-"""The command ``skpml``: parses, calls the library, shows what came of it."""
+"""The command ``skpml``: parses arguments, calls the library and shows the results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command; say what to install where its own dependencies are missing."""
+    """Run the command; if its own dependencies are missing, say what to install."""
     try:
         from skpml.cli._app import app
     except KeyboardInterrupt:

@@ -36,11 +36,11 @@ _FOLDER = click.option(
 )  # fmt: skip
 _CONFIGURATION = click.option(
     "-c", "--configuration", "configurations", metavar="NAME", multiple=True,
-    help="Only this configuration of the suite; can be repeated.",
+    help="Only this configuration of the suite; repeatable.",
 )  # fmt: skip
 _METHOD = click.option(
     "-m", "--method", "methods", metavar="LABEL", multiple=True,
-    help="Only the method with this label; can be repeated.",
+    help="Only the method with this label; repeatable.",
 )  # fmt: skip
 _PUBLISHED = click.option(
     "--published", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -195,8 +195,8 @@ def report(
 @_DATA
 @_FOLDER
 @click.option("--metric", "metrics", multiple=True, metavar="NAME",
-              help="Only this metric; can be repeated.  [default: those of the suite]")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+              help="Only this metric; repeatable.  [default: those of the suite]")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def compare(
     *, suite: str, one: str, other: str, data_home: Path | None, folder: Path, metrics: tuple[str, ...],
     as_json: bool,
@@ -227,7 +227,7 @@ def compare(
               type=click.Path(path_type=Path, file_okay=False),
               help="Folder of the tables; created if necessary.")  # fmt: skip
 @click.option("--format", "formats", multiple=True, type=click.Choice(["csv", "latex", "markdown"]),
-              help="Only this format; can be repeated.  [default: all]")  # fmt: skip
+              help="Only this format; repeatable.  [default: all]")  # fmt: skip
 @click.option("--with-runs", is_flag=True,
               help="Add runs.jsonl.gz, all records in one file; --folder then accepts this folder.")  # fmt: skip
 @_PUBLISHED

@@ -18,7 +18,7 @@ from skpml.cli._predict import read_model_rows
 @click.argument("model_file", metavar="MODEL", type=ui.path_type)
 @click.argument("source", metavar="DATA")
 @click.option("--convention", type=click.Choice(["pml", "sklearn"]), default="pml", show_default=True,
-              help="How ranking metrics treat ties and rows without labels.")  # fmt: skip
+              help="How ranking metrics treat rows with no true label or with all labels true.")  # fmt: skip
 @ui.json_option
 @ui.source_options
 def evaluate(

@@ -1,4 +1,4 @@
-"""Data sets with candidate labels: loading by name, reading and writing files, statistics."""
+"""Data sets with candidate labels: load them by name, read and write files, compute statistics."""
 
 # ruff: noqa: F401, I001 -- names for other packages that are not public
 from skpml.datasets._partial_dataset import DatasetStatistics, PartialDataset

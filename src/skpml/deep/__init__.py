@@ -1,4 +1,4 @@
-"""Networks on the candidate likelihood, which learn their features. PyTorch is imported only by a fit."""
+"""Neural networks trained by the candidate likelihood. PyTorch is imported only when a model is fitted."""
 
 from skpml.deep._estimator import DeepCandidateLikelihood
 

@@ -151,7 +151,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         name="deep-candidate-likelihood",
         title="Deep candidate likelihood",
         kind="own",
-        summary="the same with networks that learn their features, for raw images and signals",
+        summary="candidate likelihood with networks that learn features from raw images and signals",
         confidences=True,
         nonlinear=True,
         random=True,

@@ -1,6 +1,6 @@
-"""Reference learners: the floor that every method has to beat, and the ceiling it cannot reach.
+"""Reference learners: the floor that a method should beat, and the ceiling.
 
-The floor is an ordinary multi-label learner that takes every candidate for true: ridge regression, ML-kNN, LIFT and a
+The floor is an ordinary multi-label learner that treats every candidate as true: ridge regression, ML-kNN, LIFT or a
 classifier chain. :class:`Oracle` trains any of them, or any classifier of scikit-learn, on true labels instead.
 """
 

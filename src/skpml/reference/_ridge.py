@@ -66,7 +66,7 @@ class CandidateRidge(BasePMLClassifier):
         name="ridge",
         title="Ridge on the candidates",
         kind="reference",
-        summary="kernel ridge regression, one output a label: the honest floor",
+        summary="kernel ridge regression, one output per label: the floor",
         dense=False,
         nonlinear=True,
         random=True,

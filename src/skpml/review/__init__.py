@@ -1,4 +1,4 @@
-"""Let a person review doubtful tags: in one HTML page, or in Label Studio."""
+"""Review doubtful tags by hand: on an HTML page, or in Label Studio."""
 
 from skpml.review._label_studio import check_label_names, write_label_studio  # noqa: F401
 from skpml.review._page import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Tables with labels: the only way from CSV, TSV, TXT and Parquet files to arrays and back."""
+"""Read labeled tables (CSV, TSV, TXT, Parquet) into arrays, and write copies without wrong labels."""
 
 # ruff: noqa: F401, I001 -- names for other packages that are not public
 from skpml.tables._errors import Argument, TableError, message_of, parsing, refuse_arguments, require_extra
