@@ -59,6 +59,8 @@ _STRAIGHT, _DEEPEST = 1e-2, 25.0
 _PRIOR = 1.0
 # Probabilities are clipped by these before their logits are taken, of labels and of candidates.
 _CERTAIN_LABEL, _CERTAIN_CANDIDATE = 1e-12, 1e-6
+# Probability of being wrong that remains in any calibrated probability.
+_DOUBT = 1e-8
 
 
 def posterior(eta: Array, rho: Array, Y: Array) -> Array:
@@ -266,9 +268,8 @@ class _Profile:
 
 
 def calibrate(p: NDArray[Any], curve: Curve, *, certain: float = _CERTAIN_LABEL) -> Floats:
-    """Return ``σ(a·logit(p) + b)``, above 0 and below 1."""
-    # Close to 1 a double has fewer digits than close to 0.
-    return np.minimum(expit(curve[0] * _logit(p, certain) + curve[1]), 1 - np.finfo(np.float64).epsneg)
+    """Return ``σ(a·logit(p) + b)``, moved slightly away from 0 and 1: no label is certain."""
+    return _DOUBT + (1 - 2 * _DOUBT) * expit(curve[0] * _logit(p, certain) + curve[1])
 
 
 def fit_calibration(p: NDArray[Any], rho: NDArray[Any], Y: NDArray[Any]) -> Curve:
