@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from textwrap import indent
 from typing import Any, TypeVar
 
-__all__ = ["fill_docstring"]
-
 Documented = TypeVar("Documented", bound=Any)
 
 _LABELS = "{array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels)"
+_FEATURES = """\
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, if X had names."""
 
 _TEXTS = {
     # Parameters of estimators.
@@ -43,10 +46,8 @@ threshold_ : float
     Scores above it are predicted.
 classes_ : ndarray of shape (n_labels,)
     Names of the labels.
-n_features_in_ : int
-    Number of features.
-feature_names_in_ : ndarray of shape (n_features,)
-    Names of the features, if X had names.""",
+"""
+    + _FEATURES,
     "objective_history": """\
 history_ : dict of ndarrays
     The objective, and its weighted terms if it has several, one value per iteration.""",
@@ -63,6 +64,40 @@ scaler_ : RangeScaler
     Scales the features to [−1, 1].
 feature_map_ : transformer
     Maps the scaled features.""",
+    # Methods of estimators and transformers.
+    "fit_rows": """\
+Parameters
+----------
+X : array or scipy sparse matrix of shape (n, n_features)
+    Training rows.
+y : None
+    Ignored.
+
+Returns
+-------
+self : object
+    Itself, fitted.""",
+    "rows": """\
+Parameters
+----------
+X : array or scipy sparse matrix of shape (n, n_features)
+    Rows to map.""",
+    "names_out": """\
+Parameters
+----------
+input_features : array of str or None, default=None
+    Names of the features; by default those of the fit.
+
+Returns
+-------
+ndarray of str
+    The names.""",
+    "new_rows": """\
+Parameters
+----------
+X : array, data frame or scipy sparse matrix of shape (n, d)
+    As in :meth:`fit`.""",
+    "feature_attributes": _FEATURES,
     "example_data": """\
 >>> from sklearn.datasets import make_multilabel_classification
 >>> from skpml.noise import top_up

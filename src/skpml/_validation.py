@@ -8,7 +8,8 @@ columns of each view.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -18,18 +19,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-
-__all__ = [
-    "EmptyPolicy",
-    "EncodedLabels",
-    "check_device",
-    "check_finite",
-    "check_indicator",
-    "check_labels",
-    "check_occupied",
-    "check_parameters",
-    "encode_labels",
-]
 
 EmptyPolicy = Literal["raise", "warn", "ignore"]
 BoolMatrix = NDArray[np.bool_]
@@ -41,9 +30,18 @@ FeatureNames = dict[str, list[str] | None]
 _DTYPES = (np.float64, np.float32)
 
 
-def check_finite(
-    X: Any, names: Sequence[str] | NDArray[Any] | None = None, *, where: str = "Input X"
-) -> None:
+def is_number(value: Any, at_least: float = -np.inf) -> bool:
+    """Return whether a value is a finite number, not a bool, and not below a bound."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    return real and bool(np.isfinite(float(value))) and float(value) >= at_least
+
+
+def is_count(value: Any, at_least: int = 1) -> bool:
+    """Return whether a value is a whole number, not a bool, and not below a bound."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= at_least
+
+
+def check_finite(X: Any, names: Any = None, *, where: str = "Input X") -> None:
     """Raise for NaN and infinity in dense or CSR features, naming the first cell."""
     values = X.data if scipy.sparse.issparse(X) else X
     # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
@@ -53,14 +51,11 @@ def check_finite(
     bad = ~np.isfinite(values)
     if not bad.any():
         return
+    place = np.argwhere(bad)[0].tolist()
+    kind = "NaN" if np.isnan(values[tuple(place)]) else "infinity"
     if scipy.sparse.issparse(X):
-        place = int(np.flatnonzero(bad)[0])
-        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
-        value = values[place]
-    else:
-        row, column = (int(index) for index in np.argwhere(bad)[0])
-        value = values[row, column]
-    kind = "NaN" if np.isnan(value) else "infinity"
+        place = [int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])]
+    row, column = place
     label = column if names is None else f"{column} ({str(names[column])!r})"
     raise ValueError(
         f"{where} contains {kind} in row {row}, column {label}. Fill in or remove missing values first, "
@@ -74,25 +69,22 @@ def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) 
     ``minus_one_is_zero`` reads −1 as 0, as MATLAB files often have it.
     """
     columns = getattr(matrix, "columns", None)
-    values = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    given = values = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     if values.ndim != 2:
         raise ValueError(f"{name} should be a 2d matrix of 0 and 1, got shape {values.shape}.")
     if values.dtype.kind == "O":
-        try:
-            values = values.astype(float)
-        except (TypeError, ValueError):
-            values = _first_non_number(values, name, columns)
+        values = np.vectorize(_to_number, otypes=[float])(values)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} should hold 0 and 1, but its values are of type {values.dtype}.")
     if minus_one_is_zero:
         values = np.where(values == -1, 0, values)
     bad = (values != 0) & (values != 1)
     if bad.any():
-        row, column = (int(index) for index in np.argwhere(bad)[0])
-        value = values[row, column]
+        row, column = np.argwhere(bad)[0].tolist()
+        value = repr(given[row, column]) if given.dtype.kind == "O" else given[row, column]
         label = column if columns is None else repr(columns[column])
         allowed = "-1, 0 and 1" if minus_one_is_zero else "0 and 1"
-        hint = f" (where -1 means absent, use {name} > 0)" if value == -1 else ""
+        hint = f" (where -1 means absent, use {name} > 0)" if values[row, column] == -1 else ""
         raise ValueError(f"{name} should hold only {allowed}, but row {row}, label {label} is {value}{hint}.")
     return values.astype(np.uint8)
 
@@ -105,52 +97,38 @@ def check_labels(labels: Any, name: str) -> BoolMatrix:
     return matrix.astype(np.bool_)
 
 
-def _first_non_number(values: NDArray[Any], name: str, columns: Any) -> NDArray[Any]:
-    for (row, column), value in np.ndenumerate(values):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            label = column if columns is None else repr(columns[column])
-            raise ValueError(
-                f"{name} should hold only 0 and 1, but row {row}, label {label} is {value!r}."
-            ) from None
-    return values
+def _to_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
-def check_occupied(
-    candidates: NDArray[np.uint8], classes: Sequence[Any] | NDArray[Any], *, on_empty: str
-) -> None:
+def check_occupied(candidates: NDArray[np.uint8], classes: Any, *, on_empty: str) -> None:
     """Warn, raise or do nothing about rows without candidates and labels that are no row's candidate."""
     if on_empty not in ("raise", "warn", "ignore"):
         raise ValueError(f'on_empty must be "raise", "warn" or "ignore", got {on_empty!r}.')
-    rows = np.flatnonzero(~candidates.any(axis=1))
+    messages = []
+    rows, labels = np.flatnonzero(~candidates.any(axis=1)), np.flatnonzero(~candidates.any(axis=0))
     if rows.size:
-        _report(
-            on_empty,
+        messages.append(
             f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
-            "Such a row is taken to have none of the labels; leave it out if it was never labelled.",
+            "Such a row is taken to have none of the labels; leave it out if it was never labelled."
         )
-    if candidates.all():
-        warnings.warn(
-            "Every label is a candidate of every row, so the candidates tell nothing apart.",
-            UserWarning,
-            stacklevel=4,
-        )
-    labels = np.flatnonzero(~candidates.any(axis=0))
     if labels.size:
         names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")
-        _report(
-            on_empty,
-            f"{labels.size} of {candidates.shape[1]} labels are nobody's candidate ({names}). "
-            "Nothing can be learned about such a label; leave it out.",
+        messages.append(
+            f"{labels.size} of {candidates.shape[1]} labels are not a candidate of any row ({names}). "
+            "Nothing can be learned about such a label; leave it out."
         )
-
-
-def _report(on_empty: str, message: str) -> None:
-    if on_empty == "raise":
-        raise ValueError(f'{message} To continue anyway, set on_empty="warn".')
-    if on_empty == "warn":
-        warnings.warn(message, UserWarning, stacklevel=5)
+    if messages and on_empty == "raise":
+        raise ValueError(f'{messages[0]} To continue anyway, set on_empty="warn".')
+    if candidates.all():
+        warnings.warn(
+            "Every label is a candidate of every row: nothing can be learned.", UserWarning, stacklevel=4
+        )
+    for message in messages if on_empty == "warn" else ():
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def check_parameters(
@@ -182,15 +160,12 @@ def check_parameters(
         With the name and the value of the parameter.
     """
     for name in weights:
-        value = getattr(estimator, name)
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+        if not is_number(value := getattr(estimator, name), 0):
             raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
     for name in (*counts, *optional_counts):
-        value = getattr(estimator, name)
-        if value is None and name in optional_counts:
-            continue
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            article = "None or a" if name in optional_counts else "a"
+        value, optional = getattr(estimator, name), name in optional_counts
+        if not is_count(value) and not (optional and value is None):
+            article = "None or a" if optional else "a"
             raise ValueError(f"{name} must be {article} whole number of at least 1, got {value!r}.")
     for name, allowed in (choices or {}).items():
         value = getattr(estimator, name)
@@ -203,6 +178,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
+    # The words are those that scikit-learn's checks look for.
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n_rows:
@@ -210,7 +186,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         raise ValueError(
-            f"sample_weight must hold finite numbers of at least 0, but row {bad[0]} has {weights[bad[0]]}."
+            f"sample_weight must be finite and at least 0, but row {bad[0]} has {weights[bad[0]]}."
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
@@ -222,15 +198,13 @@ def check_device(name: Any) -> None:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(
-            f"device={name!r} needs PyTorch: pip install scikit-pml[torch], or leave device at None"
-        ) from error
+        raise ImportError(f'device={name!r} needs PyTorch: pip install "scikit-pml[torch]"') from error
     try:
         torch.empty(0, device=name)
     # A build without a device says so with an assertion.
     except (RuntimeError, TypeError, AssertionError) as error:
         raise ValueError(
-            f'device must be None or a device that PyTorch has here, such as "cpu", got {name!r}.'
+            f'device must be None or a device of PyTorch such as "cpu", got {name!r}.'
         ) from error
 
 
@@ -265,22 +239,14 @@ def encode_labels(y: Any) -> EncodedLabels:
         return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
     if hasattr(y, "columns"):
         matrix = check_indicator(y, "y")
-        names = np.asarray(y.columns)
-        if len(set(names.tolist())) < len(names):
-            twice = next(name for index, name in enumerate(names.tolist()) if name in names.tolist()[:index])
+        counts = Counter(y.columns)
+        if len(counts) < matrix.shape[1]:
+            twice = counts.most_common(1)[0][0]
             raise ValueError(f"The columns of y must have different names, but {twice!r} appears twice.")
-        return EncodedLabels(matrix, names, "indicator", named=True)
+        return EncodedLabels(matrix, np.asarray(y.columns), "indicator", named=True)
     sets = _as_label_sets(y)
     if sets is not None:
         return _encode_sets(sets)
-    values = _as_array(y)
-    if values.ndim == 2 and not (values.shape[1] == 1 and not _is_binary(values)):
-        matrix = check_indicator(values, "y")
-        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
-    return _encode_classes(values)
-
-
-def _as_array(y: Any) -> NDArray[Any]:
     try:
         values = np.asarray(y)
     except ValueError as error:
@@ -289,17 +255,16 @@ def _as_array(y: Any) -> NDArray[Any]:
             "for a 0/1 matrix give every row the same number of columns."
         ) from error
     if values.ndim not in (1, 2):
-        raise ValueError(
-            f"y should be a 1d array of classes or an (n, c) matrix of candidates, got shape {values.shape}."
-        )
-    return values
+        raise ValueError(f"y should be a 1d array of classes or an (n, c) matrix, got shape {values.shape}.")
+    if values.ndim == 2 and not (values.shape[1] == 1 and not _is_binary(values)):
+        matrix = check_indicator(values, "y")
+        return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
+    return _encode_classes(values)
 
 
 def _as_label_sets(y: Any) -> list[Iterable[Any]] | None:
     """Return the rows of y if it holds label sets, else None."""
-    if isinstance(y, np.ndarray) and y.dtype != object:
-        return None
-    if isinstance(y, np.ndarray) and y.ndim != 1:
+    if isinstance(y, np.ndarray) and (y.dtype != object or y.ndim != 1):
         return None
     if not isinstance(y, list | tuple | np.ndarray) and not hasattr(y, "tolist"):
         return None
@@ -312,9 +277,7 @@ def _as_label_sets(y: Any) -> list[Iterable[Any]] | None:
         return None
     for index, row in enumerate(rows):
         if not isinstance(row, kinds):
-            raise ValueError(
-                f"Row {index} of y is {row!r}, but other rows are label sets; give every row a set of labels."
-            )
+            raise ValueError(f"Row {index} of y is {row!r}, not a set of labels as other rows are.")
     return rows
 
 
@@ -323,9 +286,8 @@ def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
     try:
         ordered = sorted(labels)
     except TypeError as error:
-        raise ValueError(
-            f"Labels of different types cannot be mixed: {sorted(map(repr, labels))[:5]}."
-        ) from error
+        some = sorted(map(repr, labels))[:5]
+        raise ValueError(f"Labels of different types cannot be mixed: {some}.") from error
     position = {label: column for column, label in enumerate(ordered)}
     matrix = np.zeros((len(rows), len(ordered)), np.uint8)
     for index, row in enumerate(rows):
@@ -376,10 +338,7 @@ def named_views(X: Any) -> dict[str, Any]:
         if not isinstance(name, str):
             raise TypeError(f"The names of views must be strings, got {name!r}.")
         if not _is_matrix(view):
-            raise ValueError(
-                f"{name!r} of X should be a matrix with rows and columns, as every view, "
-                f"got {type(view).__name__}."
-            )
+            raise ValueError(f"{name!r} of X should be a matrix, as every view, got {type(view).__name__}.")
     return views
 
 
@@ -393,26 +352,22 @@ def view_feature_names(views: Mapping[str, Any]) -> FeatureNames:
 
 def stack_views(views: Mapping[str, Any]) -> tuple[Any, Columns]:
     """Put all views side by side, dense unless all are sparse; also return the columns of each."""
-    matrices: dict[str, Any] = {}
+    parts: list[Any] = []
+    columns: Columns = {}
     for name, view in views.items():
         try:
-            matrix = check_array(view, accept_sparse="csr", dtype=_DTYPES, ensure_all_finite=False)
+            part = check_array(view, accept_sparse="csr", dtype=_DTYPES, ensure_all_finite=False)
         except ValueError as error:
             raise ValueError(f"{name!r} of X: {error}") from error
-        check_finite(matrix, getattr(view, "columns", None), where=f"{name!r} of X")
-        matrices[name] = matrix
-    first, rows = next((name, matrix.shape[0]) for name, matrix in matrices.items())
-    for name, matrix in matrices.items():
-        if matrix.shape[0] != rows:
+        check_finite(part, getattr(view, "columns", None), where=f"{name!r} of X")
+        start = sum(before.shape[1] for before in parts)
+        columns[name] = np.arange(start, start + part.shape[1])
+        parts.append(part)
+        rows, first = parts[0].shape[0], next(iter(columns))
+        if part.shape[0] != rows:
             raise ValueError(
-                f"Views must have the same rows, but {first!r} has {rows} and {name!r} {matrix.shape[0]}."
+                f"Views must have the same rows, but {first!r} has {rows} and {name!r} {part.shape[0]}."
             )
-    ends = np.cumsum([matrix.shape[1] for matrix in matrices.values()])
-    columns = {
-        name: np.arange(end - matrix.shape[1], end)
-        for (name, matrix), end in zip(matrices.items(), ends.tolist(), strict=True)
-    }
-    parts = list(matrices.values())
     if all(scipy.sparse.issparse(part) for part in parts):
         return scipy.sparse.hstack(parts, format="csr"), columns
     return np.hstack([part.toarray() if scipy.sparse.issparse(part) else part for part in parts]), columns
@@ -431,24 +386,20 @@ def views_in_fitted_order(X: Any, columns: Columns, feature_names: FeatureNames)
         if name not in columns:
             raise ValueError(f"X has {name!r}, but the model was fitted on {known}.")
         if view.shape[1] != len(columns[name]):
+            width = len(columns[name])
             raise ValueError(
-                f"{name!r} of X has {view.shape[1]} features, but the model was fitted on {len(columns[name])}."
+                f"{name!r} of X has {view.shape[1]} features, but the model was fitted on {width}."
             )
-    for name, found in view_feature_names(views).items():
-        expected = feature_names[name]
-        if found is not None and expected is not None and found != expected:
-            place = next(
-                place for place, pair in enumerate(zip(found, expected, strict=True)) if len(set(pair)) > 1
-            )
-            raise ValueError(
-                f"Column {place} of {name!r} of X is {found[place]!r}, but the model was fitted on {expected[place]!r}."
-            )  # fmt: skip
+    for name, names in view_feature_names(views).items():
+        for place, (found, fitted) in enumerate(zip(names or (), feature_names[name] or (), strict=False)):
+            if found != fitted:
+                raise ValueError(
+                    f"Column {place} of {name!r} of X is {found!r}, but the model was fitted on {fitted!r}."
+                )
     return {name: views[name] for name in columns}
 
 
-def column_groups(
-    views: Any, n_features: int, feature_names: Sequence[str] | NDArray[Any] | None = None
-) -> Columns:
+def column_groups(views: Any, n_features: int, feature_names: Any = None) -> Columns:
     """Find the columns of each view, given by position or by name; every column belongs to exactly one view."""
     if views is None:
         return {"view 0": np.arange(n_features)}
@@ -471,9 +422,7 @@ def column_groups(
     for place in range(n_features):
         if place not in owner:
             label = place if feature_names is None else f"{place} ({str(feature_names[place])!r})"
-            raise ValueError(
-                f"views: column {label} of X is in no view; put it into one, or leave it out of X."
-            )
+            raise ValueError(f"views: column {label} of X is in no view; add it to one, or drop it from X.")
     return groups
 
 

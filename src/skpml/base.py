@@ -18,7 +18,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import (
     Columns,
     EncodedLabels,
@@ -40,6 +40,7 @@ from skpml._validation import (
     check_weights,
     column_groups,
     encode_labels,
+    is_number,
     is_views,
     named_views,
     stack_views,
@@ -185,23 +186,19 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _fit_weighted(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Check everything, fit, and find the threshold; weights are for methods whose ``fit`` takes them."""
         self._check_threshold()
-        if self.on_empty not in ("warn", "raise", "ignore"):
-            raise ValueError(f'on_empty must be "warn", "raise" or "ignore", got {self.on_empty!r}.')
         self._check_parameters()
         labels = encode_labels(y)
+        candidates = labels.candidates
         X = self._validate_features(X, reset=True)
-        if X.shape[0] != labels.candidates.shape[0]:
+        if X.shape[0] != len(candidates):
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
-                f"y has {labels.candidates.shape[0]}."
+                f"y has {len(candidates)}."
             )
         if X.shape[0] < 2:
-            raise ValueError(
-                "X has 1 sample (n_samples = 1); at least two rows are needed to learn anything."
-            )
-        if labels.candidates.shape[1] < 1:
+            raise ValueError("X has 1 sample (n_samples = 1); at least two rows are needed.")
+        if candidates.shape[1] < 1:
             raise ValueError("y has no labels; at least one is needed.")
-        candidates = labels.candidates
         self._weights: NDArray[np.float64] | None = None
         if sample_weight is not None:
             # A row of weight 0 is as good as absent.
@@ -226,14 +223,14 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         elif reset:
             self._view_features = None
         elif getattr(self, "_view_features", None) is not None:
+            n_views = len(self._view_columns)
             raise ValueError(
-                f"{type(self).__name__} was fitted on {len(self._view_columns)} views, but X is one matrix; "
-                "give the same views."
+                f"{type(self).__name__} was fitted on {n_views} views, but X is one matrix; give the same views."
             )
         X = validate_data(self, X, accept_sparse="csr", dtype=_DTYPES, reset=reset, ensure_all_finite=False)
-        check_finite(X, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        check_finite(X, names)
         if reset and self._takes_views and self._view_features is None:
-            names = getattr(self, "feature_names_in_", None)
             self._view_columns = column_groups(getattr(self, "views", None), X.shape[1], names)
         return X
 
@@ -241,10 +238,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Join views into one matrix; store their names, columns and features, or require the same ones."""
         kind, name = f"a {type(X).__name__} of {len(X)} views", type(self).__name__
         if not self._takes_views:
-            raise ValueError(
-                f"{name} takes one matrix of features, but X is {kind}: put them side by side, or use a method that "
-                "takes several views."
-            )
+            raise ValueError(f"{name} takes one matrix of features, but X is {kind}: put them side by side.")
         if not reset:
             if self._view_features is None:
                 raise ValueError(f"{name} was fitted on one matrix, but X is {kind}; put them side by side.")
@@ -257,12 +251,10 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return stacked
 
     def _check_threshold(self) -> None:
-        given = self.threshold
-        if isinstance(given, str) and given in self._threshold_rules:
-            return
-        if not isinstance(given, Real) or isinstance(given, bool) or not np.isfinite(given):
+        named = isinstance(self.threshold, str) and self.threshold in self._threshold_rules
+        if not named and not is_number(self.threshold):
             rules = ", ".join(f'"{rule}"' for rule in self._threshold_rules)
-            raise ValueError(f"threshold must be {rules} or a finite number, got {given!r}.")
+            raise ValueError(f"threshold must be {rules} or a finite number, got {self.threshold!r}.")
 
     def _estimate_threshold(self, scores: NDArray[Any], candidates: NDArray[np.uint8]) -> None:
         """Set ``threshold_`` by the rule named in ``threshold``, and the width of the map to probabilities."""
@@ -272,9 +264,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if self.threshold == "non-candidates":
             self.threshold_, negative_level = non_candidate_threshold(scores, candidates, self._weights)
         else:
-            self.threshold_, negative_level = automatic_threshold(
-                scores, candidates, self._targets(), self._weights
-            )
+            targets = self._targets()
+            self.threshold_, negative_level = automatic_threshold(scores, candidates, targets, self._weights)
         # Wide enough that the training scores keep their order as floating-point numbers near 0 and 1.
         reach = float(np.abs(scores - self.threshold_).max())
         self._probability_width = max(2 * (self.threshold_ - negative_level), reach / 2, 1e-3)
@@ -309,13 +300,11 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _is_binary(self) -> bool:
         return self._layout == "classes" and len(self.classes_) == 2
 
+    @fill_docstring
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Compute the score of each label; larger is more plausible.
 
-        Parameters
-        ----------
-        X : array, data frame or scipy sparse matrix of shape (n, d)
-            As in :meth:`fit`.
+        %(new_rows)s
 
         Returns
         -------
@@ -329,6 +318,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         scores = _normalize(scores) if self._scores_are_probabilities else scores
         return scores[:, 1] - scores[:, 0]
 
+    @fill_docstring
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Map scores to [0, 1]: increasing for each label, above ½ exactly where ``predict`` returns 1.
 
@@ -338,10 +328,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         level of clear negatives to t, or half the distance of the farthest training score, whichever is larger; with a
         threshold given as a number, s is 1. If y had one class per row, it is the softmax of 8 f.
 
-        Parameters
-        ----------
-        X : array, data frame or scipy sparse matrix of shape (n, d)
-            As in :meth:`fit`.
+        %(new_rows)s
 
         Returns
         -------
@@ -349,22 +336,19 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             Probabilities in the order of ``classes_``.
         """
         scores = self._checked_scores(X)
-        if self._layout == "classes":
-            return (
-                _normalize(scores) if self._scores_are_probabilities else softmax(_STEEPNESS * scores, axis=1)
-            )
+        classes = self._layout == "classes"
         if self._scores_are_probabilities:
-            return scores
-        centred = (scores - self.threshold_) / self._probability_width
-        return expit(_STEEPNESS * centred).astype(scores.dtype, copy=False)
+            return _normalize(scores) if classes else scores
+        if classes:
+            return softmax(_STEEPNESS * scores, axis=1)
+        centered = (scores - self.threshold_) / self._probability_width
+        return expit(_STEEPNESS * centered).astype(scores.dtype, copy=False)
 
+    @fill_docstring
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels: a 0/1 matrix in the order of ``classes_``, or classes if y had one class per row.
 
-        Parameters
-        ----------
-        X : array, data frame or scipy sparse matrix of shape (n, d)
-            As in :meth:`fit`.
+        %(new_rows)s
 
         Returns
         -------
@@ -376,15 +360,13 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             return self.classes_[scores.argmax(axis=1)]
         return (scores > self.threshold_).astype(np.int64)
 
+    @fill_docstring
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose whole label set is predicted exactly (``accuracy_score``).
 
         Strict if there are many labels; :mod:`skpml.metrics` has the usual measures.
 
-        Parameters
-        ----------
-        X : array, data frame or scipy sparse matrix of shape (n, d)
-            As in :meth:`fit`.
+        %(new_rows)s
         y : true labels, in one of the forms of :meth:`fit`
             Columns with names are matched by name.
         sample_weight : array of shape (n,) or None, default=None
@@ -398,8 +380,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         predicted = self.predict(X)
         if self._layout == "classes":
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        given = encode_labels(y)
-        truth = self._in_fitted_order(given)
+        truth = self._in_fitted_order(encode_labels(y))
         check_consistent_length(predicted, truth)
         return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 
@@ -407,9 +388,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Order the columns of a label matrix like ``classes_``: by name if there are names, else by position."""
         matrix, names = labels.candidates, labels.classes
         if not labels.named:
-            if matrix.shape[1] != len(self.classes_):
+            if (n_labels := matrix.shape[1]) != len(self.classes_):
                 raise ValueError(
-                    f"y has {matrix.shape[1]} labels, but the model was fitted on {len(self.classes_)}."
+                    f"y has {n_labels} labels, but the model was fitted on {len(self.classes_)}."
                 )
             return matrix
         column = {name: index for index, name in enumerate(self.classes_.tolist())}
@@ -435,10 +416,7 @@ def _normalize(probabilities: NDArray[Any]) -> NDArray[Any]:
 
 
 def automatic_threshold(
-    scores: NDArray[Any],
-    candidates: NDArray[Any],
-    confidences: NDArray[Any] | None = None,
-    weights: NDArray[Any] | None = None,
+    scores: NDArray[Any], candidates: NDArray[Any], confidences: Any = None, weights: Any = None
 ) -> tuple[float, float]:
     """Estimate the cut between negatives and positives, and the negative level, from training scores (n×c).
 
@@ -458,7 +436,7 @@ def automatic_threshold(
 
 
 def non_candidate_threshold(
-    scores: NDArray[Any], candidates: NDArray[Any], weights: NDArray[Any] | None = None
+    scores: NDArray[Any], candidates: NDArray[Any], weights: Any = None
 ) -> tuple[float, float]:
     """Compute the mean over rows of the highest score of a non-candidate, and the negative level (n×c inputs).
 

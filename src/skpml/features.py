@@ -19,16 +19,11 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._sharing import once
 
-__all__ = [
-    "LinearMap",
-    "RBFAnchors",
-    "RangeScaler",
-    "default_n_anchors",
-    "resolve_feature_map",
-]
+__all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
 
 # Beyond this the published rule (a fixed share of the rows) would make the cost grow with the cube of the rows.
 # It is the largest number the rule gives below 9000 rows, so no published configuration is affected.
@@ -40,7 +35,18 @@ _SPARSE = ("csr", "csc")
 _DENSE_ANCHORS = 256
 
 
-class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class _FloatTransformer(TransformerMixin, BaseEstimator):
+    """A transformer that keeps single precision and accepts sparse features."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@fill_docstring
+class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
     """Scale each feature to [−1, 1] by its smallest and largest training value.
 
     Differs from scikit-learn's ``MinMaxScaler`` in two ways: a feature that is constant in training becomes 0 in every
@@ -60,10 +66,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Factors; the map is ``x * scale_ + offset_``.
     offset_ : ndarray of shape (n_features,)
         Shifts.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X had names.
+    %(feature_attributes)s
 
     See Also
     --------
@@ -73,20 +76,11 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, *, keep_sparse: bool = False) -> None:
         self.keep_sparse = keep_sparse
 
+    @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the range of each feature.
 
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, n_features)
-            Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : RangeScaler
-            The fitted scaler.
+        %(fit_rows)s
         """
         self._fit_range(X, keep_sparse=self.keep_sparse)
         return self
@@ -108,13 +102,11 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             # A feature without zeros is shifted: nothing is lost, and values far from 0 would cost digits.
             self.offset_[(low <= 0) & (high >= 0)] = 0
 
+    @fill_docstring
     def transform(self, X: Any) -> Any:
         """Scale rows.
 
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, n_features)
-            Rows to scale.
+        %(rows)s
 
         Returns
         -------
@@ -132,12 +124,6 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled += offset
         return scaled
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 def _scale_sparse(X: Any, scale: NDArray[Any], offset: NDArray[Any]) -> scipy.sparse.csr_array:
     """Scale the columns, and shift those with an offset."""
@@ -150,7 +136,8 @@ def _scale_sparse(X: Any, scale: NDArray[Any], offset: NDArray[Any]) -> scipy.sp
     return scipy.sparse.csr_array(scaled)
 
 
-class LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+@fill_docstring
+class LinearMap(OneToOneFeatureMixin, _FloatTransformer):
     """Return the features themselves, as in the equations of the paper.
 
     Parameters
@@ -160,10 +147,7 @@ class LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X had names.
+    %(feature_attributes)s
 
     See Also
     --------
@@ -173,31 +157,20 @@ class LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, *, intercept: bool = False) -> None:
         self.intercept = intercept
 
+    @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the features; there is nothing to learn.
 
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : LinearMap
-            The fitted map.
+        %(fit_rows)s
         """
         validate_data(self, X, dtype=_FLOATS)
         return self
 
+    @fill_docstring
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the features, with a column of ones if ``intercept`` is True.
 
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Rows to map.
+        %(rows)s
 
         Returns
         -------
@@ -207,26 +180,18 @@ class LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=_FLOATS, reset=False)
         return np.hstack([X, np.ones((X.shape[0], 1), X.dtype)]) if self.intercept else X
 
+    @fill_docstring
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns.
 
-        Parameters
-        ----------
-        input_features : array of str or None, default=None
-            Names of the features; by default those of the fit.
-
-        Returns
-        -------
-        ndarray of str
-            The names, and "intercept".
+        %(names_out)s
         """
         names = super().get_feature_names_out(input_features)
         return np.append(names, "intercept").astype(object) if self.intercept else names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.requires_fit = False
+        tags.input_tags.sparse = tags.requires_fit = False
         return tags
 
 
@@ -252,7 +217,8 @@ def default_n_anchors(n_rows: int) -> int:
     return min(ceil(n_rows / 4), MAX_ANCHORS)
 
 
-class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@fill_docstring
+class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
     """Map rows to their Gaussian similarity to anchor rows, centered, and a constant column.
 
     ``φ(x)_j = exp(−‖x − a_j‖² / (2σ²)) − mean_j`` for anchors ``a_j`` drawn without replacement from the training
@@ -279,10 +245,7 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         σ² times the width.
     mean_ : ndarray of shape (a,)
         Training means of the columns.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X had names.
+    %(feature_attributes)s
 
     See Also
     --------
@@ -302,20 +265,11 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.width = width
         self.random_state = random_state
 
+    @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the anchors and the width.
 
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, n_features)
-            Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : RBFAnchors
-            The fitted map.
+        %(fit_rows)s
         """
         self.fit_transform(X)
         return self
@@ -349,9 +303,7 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.anchors_, self.bandwidth_, self.mean_, mapped = fitted
         return mapped
 
-    def _fit_rows(
-        self, X: Any, weights: NDArray[Any] | None
-    ) -> tuple[Any, float, NDArray[Any], NDArray[Any]]:
+    def _fit_rows(self, X: Any, weights: Any) -> tuple[Any, float, NDArray[Any], NDArray[Any]]:
         if not self.width > 0:
             raise ValueError(f"width must be above 0, got {self.width!r}.")
         self.anchors_ = self._choose_anchors(X, weights)
@@ -362,13 +314,11 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         mapped[:, :-1] -= mean
         return self.anchors_, self.bandwidth_, mean, mapped
 
+    @fill_docstring
     def transform(self, X: Any) -> NDArray[Any]:
         """Map rows to their similarities.
 
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, n_features)
-            Rows to map.
+        %(rows)s
 
         Returns
         -------
@@ -457,12 +407,6 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             products = np.asarray(X @ some.T) - half_rows[:, None] - _squared_norms(some) / 2
             kernel[start : start + _DENSE_ANCHORS] = products.T / self.bandwidth_
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 def _squared_norms(X: Any) -> NDArray[np.float64]:
     if scipy.sparse.issparse(X):
@@ -510,12 +454,11 @@ def resolve_feature_map(feature_map: Any, *, n_anchors: int | None, random_state
     ValueError
         If it is neither a name nor a transformer.
     """
-    if isinstance(feature_map, str):
-        if feature_map == "rbf":
-            return RBFAnchors(n_anchors=n_anchors, random_state=random_state)
-        if feature_map == "linear":
-            return LinearMap()
-    elif hasattr(feature_map, "fit") and hasattr(feature_map, "transform"):
+    if isinstance(feature_map, str) and feature_map == "rbf":
+        return RBFAnchors(n_anchors=n_anchors, random_state=random_state)
+    if isinstance(feature_map, str) and feature_map == "linear":
+        return LinearMap()
+    if hasattr(feature_map, "fit") and hasattr(feature_map, "transform"):
         return clone(feature_map)
     raise ValueError(
         f'feature_map must be "rbf", "linear" or a scikit-learn transformer, got {feature_map!r}.'

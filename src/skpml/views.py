@@ -14,14 +14,15 @@ not depend on the features. It distinguishes weights far better than a ranking c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import euclidean_distances
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
+from skpml._validation import is_number
 from skpml.features import RangeScaler
 from skpml.linalg import ridge_scores, spectrum_of
 
@@ -101,20 +102,31 @@ class ViewScaler(RangeScaler):
         self : ViewScaler
             The fitted scaler.
         """
-        one_view = self.columns is None or len(self.columns) == 1
+        columns = {"view 0": np.empty(0, np.intp)} if self.columns is None else self.columns
+        names, one_view = list(columns), len(columns) == 1
         self._fit_range(X, keep_sparse=self.keep_sparse and one_view)
         self.kept_ = np.arange(len(self.scale_))
-        names = ["view 0"] if self.columns is None else list(self.columns)
-        given = given_weights(self.weights, names)
+        weights = given_weights(self.weights, names)
         if one_view:
             self.weights_ = {names[0]: 1.0}
             return self
-        columns = self.columns
-        assert columns is not None
         scaled = super().transform(X)
         views = [scaled[:, columns[name]] for name in names]
         spread = spreads(views)
-        weights = _learn(views, y) if given is None else _normalize(given, spread)
+        if weights is None:
+            if y is None:
+                raise ValueError(
+                    "The weights of several views are learned from candidates: pass y or weights."
+                )
+            weights = learn_view_weights(views, np.asarray(y))
+        else:
+            # A view in which all rows are equal has no weight.
+            weights = np.where(spread > 0, weights, 0)
+            if not weights.any():
+                raise ValueError(
+                    "All rows are equal in every view that has a weight; give another view a weight."
+                )
+            weights = weights / weights.sum()
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.kept_ = np.sort(np.concatenate([columns[name] for name in names if self.weights_[name] > 0]))
         total = float(spread[weights > 0].sum())
@@ -124,13 +136,11 @@ class ViewScaler(RangeScaler):
             self.offset_[columns[name]] *= factor
         return self
 
+    @fill_docstring
     def transform(self, X: Any) -> Any:
         """Scale rows, without the views that have weight 0.
 
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, d)
-            Rows to scale.
+        %(rows)s
 
         Returns
         -------
@@ -141,34 +151,13 @@ class ViewScaler(RangeScaler):
         # Contiguous rows, as without the other views, so that sums over columns are rounded in the same way.
         return scaled if len(self.kept_) == scaled.shape[1] else np.take(scaled, self.kept_, axis=1)
 
+    @fill_docstring
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that ``transform`` returns.
 
-        Parameters
-        ----------
-        input_features : array of str or None, default=None
-            Names of the features; by default those of the fit.
-
-        Returns
-        -------
-        ndarray of str
-            The names.
+        %(names_out)s
         """
         return super().get_feature_names_out(input_features)[self.kept_]
-
-
-def _learn(views: Sequence[NDArray[Any]], y: Any) -> NDArray[np.float64]:
-    if y is None:
-        raise ValueError("The weights of several views are learned from candidates: pass y or weights.")
-    return learn_view_weights(views, np.asarray(y))
-
-
-def _normalize(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide weights by their sum; a view in which all rows are equal has none."""
-    weights = np.where(spread > 0, weights, 0)
-    if not weights.any():
-        raise ValueError("All rows are equal in every view that has a weight; give another view a weight.")
-    return weights / weights.sum()
 
 
 def given_weights(weights: Any, names: Sequence[str]) -> NDArray[np.float64] | None:
@@ -176,31 +165,25 @@ def given_weights(weights: Any, names: Sequence[str]) -> NDArray[np.float64] | N
     if isinstance(weights, str) and weights == "auto":
         return None
     if isinstance(weights, Mapping):
-        for name in names:
-            if name not in weights:
-                raise ValueError(f"view_weights lacks {name!r}; the views are {', '.join(map(repr, names))}.")
-        for name in weights:
-            if name not in names:
-                raise ValueError(f"view_weights has {name!r}; the views are {', '.join(map(repr, names))}.")
-        values = [weights[name] for name in names]
+        for name in sorted(set(names) ^ set(weights), key=str):
+            verb = "has" if name in weights else "lacks"
+            raise ValueError(f"view_weights {verb} {name!r}; the views are {', '.join(map(repr, names))}.")
+        weights = [weights[name] for name in names]
     elif isinstance(weights, str) or not hasattr(weights, "__len__"):
         raise ValueError(f'view_weights must be "auto", a dict or a list of numbers, got {weights!r}.')
-    else:
-        values = list(weights)
-        if len(values) != len(names):
-            raise ValueError(f"view_weights has {len(values)} numbers, but there are {len(names)} views.")
+    values = list(weights)
+    if len(values) != len(names):
+        raise ValueError(f"view_weights has {len(values)} numbers, but there are {len(names)} views.")
     for name, value in zip(names, values, strict=True):
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
-            raise ValueError(
-                f"view_weights must be finite numbers of at least 0, got {value!r} for {name!r}."
-            )
+        if not is_number(value, 0):
+            raise ValueError(f"view_weights must be finite and at least 0, got {value!r} for {name!r}.")
     if not any(values):
         raise ValueError("view_weights are all 0; at least one view must count.")
     return np.array(values, dtype=np.float64)
 
 
 def spreads(views: Sequence[NDArray[Any]]) -> Floats:
-    """Return half the mean squared distance of two rows, by view: the sum of the variances of its columns."""
+    """Compute half the mean squared distance of two rows of each view: the sum of the variances of its columns."""
     return np.array([float(view.var(axis=0, dtype=np.float64).sum()) for view in views])
 
 
@@ -251,33 +234,31 @@ def learn_view_weights(views: Sequence[NDArray[Any]], Y: NDArray[Any]) -> Floats
 def _search(judge: _Judge, spread: Floats) -> Weights:
     n_views = len(spread)
     others = [_shares(np.ones(n_views)), *(_shares(alone) for alone in np.eye(n_views))]
-    best = _shares(spread)
+    best, small = _shares(spread), _SHARE_OF_RETURN / (1 - _SHARE_OF_RETURN)
     for _ in range(_MAX_ROUNDS):
-        found = _changed(judge, best)
+        found = _change(judge, best)
         # A last resort: next to much noise, one view alone looks good, and the others are lost.
         if found == best:
             found = judge.better(best, others, _LEAST_GAIN)
         if found == best:
-            found = judge.better(best, _returns(best), _LEAST_GAIN_OF_RETURN)
+            returns = [
+                _shares(_with(best, view, small)) for view in np.flatnonzero(np.equal(best, 0)).tolist()
+            ]
+            found = judge.better(best, returns, _LEAST_GAIN_OF_RETURN)
         if found == best:
             break
         best = found
-    return _pruned(judge, best)
+    # Drop views of a small share, the smallest first, unless that clearly does harm.
+    for view in np.argsort(best, kind="stable").tolist():
+        if 0 < best[view] < _SMALL_SHARE / np.count_nonzero(best):
+            dropped = _shares(_with(best, view, 0.0))
+            if judge.better(dropped, [best], _LEAST_GAIN) == dropped:
+                best = dropped
+    return best
 
 
-def _pruned(judge: _Judge, weights: Weights) -> Weights:
-    """Drop views with a small share, the smallest first, if the error does not clearly increase."""
-    for view in np.argsort(weights, kind="stable").tolist():
-        small = _SMALL_SHARE / np.count_nonzero(weights)
-        if 0 < weights[view] < small:
-            dropped = _shares(_with(weights, view, 0.0))
-            if judge.better(dropped, [weights], _LEAST_GAIN) == dropped:
-                weights = dropped
-    return weights
-
-
-def _changed(judge: _Judge, weights: Weights) -> Weights:
-    """Return the best of: one weight changed, and all changes that help separately made together."""
+def _change(judge: _Judge, weights: Weights) -> Weights:
+    """Find the best of: more, less or nothing of one view, and all such changes together that help alone."""
     helpful = []
     together = np.array(weights)
     for view, weight in enumerate(weights):
@@ -294,12 +275,6 @@ def _changed(judge: _Judge, weights: Weights) -> Weights:
     return judge.better(weights, helpful, _LEAST_GAIN)
 
 
-def _returns(weights: Weights) -> list[Weights]:
-    """Give a small share to each view that has none."""
-    small = _SHARE_OF_RETURN / (1 - _SHARE_OF_RETURN)
-    return [_shares(_with(weights, view, small)) for view, weight in enumerate(weights) if not weight]
-
-
 def _with(weights: Weights, view: int, value: float) -> Floats:
     changed = np.array(weights)
     changed[view] = value
@@ -311,7 +286,7 @@ def _shares(weights: Floats) -> Weights:
 
 
 class _Judge:
-    """Compare weights by the squared errors of held-out rows."""
+    """Compare weights of the views by the squared errors of held-out rows."""
 
     def __init__(self, views: Sequence[NDArray[Any]], spread: Floats, Y: Floats) -> None:
         order = row_order(np.column_stack([*views, Y]))
@@ -325,7 +300,7 @@ class _Judge:
         self._known: dict[Weights, Floats] = {}
 
     def better(self, weights: Weights, others: Sequence[Weights], least_gain: float) -> Weights:
-        """Return the best of the others that gain so many standard errors, or the weights themselves."""
+        """Return the best of the others that gain that many standard errors, or the weights if none does."""
         best, least = weights, float("inf")
         for other in others:
             gain = self._errors(weights) - self._errors(other)
@@ -339,24 +314,24 @@ class _Judge:
         # Two ways to the same weights differ by rounding.
         key = tuple(np.round(weights, _DIGITS).tolist())
         if key not in self._known:
-            exponent = sum(
-                weight * distance for weight, distance in zip(weights, self._distances, strict=True) if weight
+            pairs = zip(weights, self._distances, strict=True)
+            spectrum = spectrum_of(
+                np.exp(-0.5 * sum(weight * distance for weight, distance in pairs if weight))
             )
-            spectrum = spectrum_of(np.exp(-0.5 * exponent))
             errors = []
             for gamma in _GAMMAS:
-                left_out = ridge_scores(spectrum, self._Y[:, None, :], np.array([gamma]))[2][:, 0, :]
-                errors.append(((left_out - self._Y) ** 2).sum(axis=1))
+                held_out = ridge_scores(spectrum, self._Y[:, None, :], np.array([gamma]))[2][:, 0, :]
+                errors.append(((held_out - self._Y) ** 2).sum(axis=1))
             self._known[key] = min(errors, key=np.mean)
         return self._known[key]
 
 
 def _evenly(length: int, most: int) -> NDArray[np.intp]:
-    """Return at most ``most`` positions, evenly spread."""
+    """Return at most this many evenly spread positions."""
     return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)
 
 
 def _squared_distances(rows: NDArray[Any], anchors: NDArray[Any]) -> Floats:
-    # Distances stay, and the products that they are computed from lose fewer digits.
-    centre = rows.mean(axis=0, dtype=np.float64)
-    return euclidean_distances(rows - centre, anchors - centre, squared=True)
+    # Centering keeps the distances, and the products they are computed from lose fewer digits.
+    center = rows.mean(axis=0, dtype=np.float64)
+    return euclidean_distances(rows - center, anchors - center, squared=True)
