@@ -17,6 +17,14 @@ from pathlib import Path
 from typing import Any
 
 
+class OutputExistsError(FileExistsError):
+    """An output exists and must not be replaced; `problem` and `what` word that for the command line."""
+
+    def __init__(self, problem: str, what: str = "it") -> None:
+        super().__init__(f"{problem}: pass overwrite=True to replace {what}")
+        self.problem, self.what = problem, what
+
+
 @contextmanager
 def replacing(*targets: Path, overwrite: bool) -> Iterator[list[Path]]:
     """Give one temporary path a target; on success they are renamed, in order, on error nothing is left.
@@ -30,7 +38,7 @@ def replacing(*targets: Path, overwrite: bool) -> Iterator[list[Path]]:
         if not target.parent.is_dir():
             raise FileNotFoundError(f"{target}: the folder {target.parent} does not exist")
         if target.exists() and not overwrite:
-            raise FileExistsError(f"{target} exists already: pass overwrite=True to replace it")
+            raise OutputExistsError(f"{target} exists already")
     token = uuid.uuid4().hex
     temporary = [target.with_name(f".{target.name}.{token}.tmp") for target in targets]
     try:
@@ -58,7 +66,7 @@ def replacing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     if target.exists() and not target.is_dir():
         raise FileExistsError(f"{target} is a file; name a folder")
     if target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise FileExistsError(f"{target} is not empty: pass overwrite=True to replace files in it")
+        raise OutputExistsError(f"{target} is not empty", "files in it")
     # Beside or inside the target, so that moving is renaming.
     place = target if target.is_dir() else target.parent
     temporary = place / f".{target.name}.{uuid.uuid4().hex}.tmp"

@@ -66,3 +66,11 @@ def test_a_file_is_known_by_any_name(refused: Refused, photos: Path, folder: Pat
 def test_a_file_named_as_two_outputs(folder: Path) -> None:
     with pytest.raises(click.UsageError, match=r"^b\.csv is named as two outputs"):
         check_outputs(Path("a.csv"), folder / "b.csv", Path("b.csv"), Path("c.csv"), force=False)
+
+
+def test_files_beside_an_output_are_replaced_by_force(refused: Refused, run: Callable, folder: Path) -> None:
+    (folder / "digits.xml").write_text("kept")
+    message = refused("data", "import", "digits", "-o", "digits.arff")
+    assert "digits.xml exists already; --force replaces it" in message
+    assert "overwrite" not in message
+    assert run("data", "import", "digits", "-o", "digits.arff", "--force").exit_code == 0

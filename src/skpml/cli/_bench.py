@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skpml._writing import replacing
 from skpml.cli._bench_output import (
     progress_of,
     show_comparison,
@@ -19,7 +20,7 @@ from skpml.cli._bench_output import (
     warn_of_absent,
     warn_of_mixed_data,
 )
-from skpml.cli._console import atomic_outputs, check_outputs, force_option, say, show_warning
+from skpml.cli._console import check_outputs, force_option, say, show_warning
 
 if TYPE_CHECKING:
     from skpml.experiments import PairComparison, Plan, Results
@@ -265,7 +266,7 @@ def export(
     else:
         check_outputs(*paths, force=force)
     try:
-        with atomic_outputs(*paths) as temporary:
+        with replacing(*paths, overwrite=True) as temporary:
             for path, content in zip(temporary, contents.values(), strict=True):
                 path.write_bytes(content)
     except BaseException:

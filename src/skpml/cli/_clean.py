@@ -18,6 +18,7 @@ import numpy as np
 from click.core import ParameterSource
 
 from skpml import __version__
+from skpml._writing import replacing
 from skpml.cli import _console as ui
 from skpml.registry import get_method
 
@@ -193,7 +194,12 @@ def run(
     inputs = [source, reading["embeddings"], reading["xml"], None if settings is None else settings.path]
     ui.check_outputs(*outputs, force=force, inputs=inputs)
     check_suffix(source, target)
-    _check_packages(report=report, model=model)
+    if report is not None:
+        review.require_page_packages()
+    if model is not None:
+        from skpml.io import require_skops
+
+        require_skops()
     with ui.progress_bar(f"reading {source}") as update, warnings.catch_warnings():
         # Advice about parameters that this command does not have.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -205,7 +211,7 @@ def run(
         found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **arguments)
         update(0, None, "writing")
         others = [path for path in outputs if path != target]
-        with ui.atomic_outputs(*others) as paths:
+        with replacing(*others, overwrite=True) as paths:
             temporary = dict(zip(others, paths, strict=True))
             if report is not None:
                 temporary[report].write_text(_render_page(table, found, arguments), encoding="utf-8")
@@ -250,18 +256,6 @@ def _decision_rule(drop_below: float | None, keep_above: float | None, budget: i
     return {"drop_below": low, "keep_above": high}
 
 
-def _check_packages(*, report: Path | None, model: Path | None) -> None:
-    """Raise ImportError, before the work, if a package that an output needs is missing."""
-    if report is not None:
-        from skpml.review import require_page_packages
-
-        require_page_packages()
-    if model is not None:
-        from skpml.io import require_skops
-
-        require_skops()
-
-
 def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
     """Refuse, before the work, a table with too few rows or with labels that an output cannot hold."""
     from skpml.review import check_label_names
@@ -280,13 +274,11 @@ def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
 def _render_page(table: Table, found: Audit, arguments: dict[str, Any]) -> str:
     from skpml.review import render_review
 
-    settings = [("method", get_method(arguments["method"]).title), ("folds", str(arguments["n_folds"]))]
-    for name in ("drop_below", "keep_above", "budget"):
-        if name in arguments:
-            settings.append((name.replace("_", " "), str(arguments[name])))
-    if table.dialect is not None:
-        settings.append(("file", str(table.dialect)))
-    return render_review(table, found, settings=dict([*settings, ("scikit-pml", __version__)]))
+    settings = {"method": get_method(arguments["method"]).title, "folds": str(arguments["n_folds"])}
+    rule = [name for name in ("drop_below", "keep_above", "budget") if name in arguments]
+    settings |= {name.replace("_", " "): str(arguments[name]) for name in rule}
+    settings |= {} if table.dialect is None else {"file": str(table.dialect)}
+    return render_review(table, found, settings={**settings, "scikit-pml": __version__})
 
 
 def _write_listing(path: Path, table: Table, found: Audit) -> None:

@@ -19,6 +19,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from skpml._writing import OutputExistsError
+
 if TYPE_CHECKING:
     from skpml.tables import Table as LabelTable
 
@@ -89,6 +91,8 @@ def format_error(error: BaseException) -> str:
     """Return the message of an error in one line, with arguments of Python worded as options."""
     if isinstance(error, OSError) and error.strerror:
         message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif isinstance(error, OutputExistsError):
+        message = f"{error.problem}; --force replaces {error.what}"
     elif hasattr(error, "describe") and not getattr(error, "about_a_suite", False):
         message = error.describe(_format_argument)
     else:
@@ -185,15 +189,6 @@ def _is_same_file(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
-@contextmanager
-def atomic_outputs(*paths: Path) -> Iterator[list[Path]]:
-    """Yield temporary paths; on success they become the outputs together, on error nothing is left."""
-    from skpml._writing import replacing
-
-    with replacing(*paths, overwrite=True) as temporary:
-        yield temporary
-
-
 def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -226,11 +221,6 @@ TABLE_OPTIONS = {
                        "label_layout=labels_by_rows for MATLAB; repeatable."),
 }  # fmt: skip
 _REPEATABLE = ("labels", "true_labels", "features", "ignore", "reader_options")
-_NAME_OPTIONS = (
-    click.option("--candidates", type=click.IntRange(min=0), metavar="K",
-                 help="For a data set by name: add random false labels until each row has K candidates."),
-    click.option("--noise-seed", type=int, metavar="SEED", help="Seed of these false labels.  [default: 0]"),
-)  # fmt: skip
 _Command = Callable[..., Any]
 
 
@@ -253,10 +243,13 @@ def table_options(command: _Command) -> _Command:
 
 def source_options(command: _Command) -> _Command:
     """Add the options about an input file or a data set by name, as `table_options`."""
-    command = table_options(command)
-    for option in reversed(_NAME_OPTIONS):
-        command = option(command)
-    return command
+    number = click.option("--candidates", type=click.IntRange(min=0), metavar="K",
+                          help="For a data set by name: add random false labels until each row has K "
+                               "candidates.")  # fmt: skip
+    seed = click.option(
+        "--noise-seed", type=int, metavar="SEED", help="Seed of these false labels.  [default: 0]"
+    )
+    return number(seed(table_options(command)))
 
 
 def split_assignment(option: str, text: str) -> tuple[str, str]:
@@ -272,13 +265,10 @@ def table_arguments(reading: dict[str, Any]) -> dict[str, Any]:
     from skpml.tables import Columns, Dialect
 
     given = {name: value for name, value in reading.items() if value not in (None, ())}
-    arguments: dict[str, Any] = {
-        name: kind(
-            **{field.name: given[field.name] for field in dataclasses.fields(kind) if field.name in given}
-        )
-        for name, kind in (("columns", Columns), ("dialect", Dialect))
-    }
-    return arguments | {name: given[name] for name in ("separator", "embeddings") if name in given}
+    names = [{field.name for field in dataclasses.fields(kind)} & given.keys() for kind in (Columns, Dialect)]
+    columns, dialect = ({name: given[name] for name in group} for group in names)
+    others: dict[str, Any] = {name: given[name] for name in ("separator", "embeddings") if name in given}
+    return {"columns": Columns(**columns), "dialect": Dialect(**dialect), **others}
 
 
 def is_table(source: str | Path) -> bool:

@@ -40,13 +40,9 @@ def list_command() -> None:
     kinds = {True: "real", False: "added", None: "?"}
     for entry in list_datasets():
         counts = (entry.n_rows, entry.n_features, entry.n_labels, entry.cardinality)
-        table.add_row(
-            entry.name,
-            *map(_format_number, counts),
-            kinds[entry.real_candidates],
-            "yes" if entry.present else "no",
-            style=None if entry.present else "dim",
-        )
+        present, style = ("yes", None) if entry.present else ("no", "dim")
+        cells = map(_format_number, counts)
+        table.add_row(entry.name, *cells, kinds[entry.real_candidates], present, style=style)
     ui.show_table(table)
     ui.say(f"\nFiles NAME.npz in {data_home()} can be used by name; SKPML_DATA sets another folder.")
 
@@ -161,8 +157,6 @@ def example(*, folder: Path, force: bool) -> None:
     """
     from skpml.datasets import write_example
 
-    if folder.is_dir() and any(folder.iterdir()) and not force:
-        raise click.ClickException(f"{folder} is not empty; --force replaces files in it")
     dataset = write_example(folder, overwrite=force)
     n_rows, n_tags = len(dataset.candidates), dataset.candidates.sum()
     n_wrong = (dataset.candidates != dataset.truth).sum()

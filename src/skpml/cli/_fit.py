@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from skpml._writing import replacing
 from skpml.cli import _console as ui
 from skpml.registry import get_method, list_methods
 
@@ -129,7 +130,7 @@ def _fit_model(model: Any, table: Table, update: ui.Update) -> None:
 
 def _write_outputs(model: Any, table: Table, outputs: list[Path]) -> None:
     """Write the model and, if asked for, one line per candidate with its confidence, lowest first."""
-    with ui.atomic_outputs(*outputs) as temporary:
+    with replacing(*outputs, overwrite=True) as temporary:
         ui.save_table_model(model, temporary[0], table)
         if len(outputs) > 1:
             rows, labels = np.nonzero(table.candidates)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from skpml._writing import replacing
 from skpml.cli import _console as ui
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
         decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
         lines = _lines(decisions, probabilities, ids, info.label_names, separator)
         header = ["row", *(["id"] if ids else []), "predicted"]
-        with ui.atomic_outputs(target) as (temporary,):
+        with replacing(target, overwrite=True) as (temporary,):
             ui.write_csv_rows(
                 temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines
             )

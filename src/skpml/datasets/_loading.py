@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from skpml._writing import replacing
 from skpml.datasets._digits import DIGITS, add_candidates, load_digits_attributes
 from skpml.datasets._npz import npz_shape, read_npz
 from skpml.datasets._partial_dataset import PartialDataset
-from skpml.datasets._registry import REGISTRY
+from skpml.datasets._registry import REGISTRY, DatasetFacts
 from skpml.tables import TableError
 
 ENVIRONMENT_VARIABLE = "SKPML_DATA"
@@ -52,37 +52,7 @@ def data_home(path: str | Path | None = None) -> Path:
     return (Path(base) if base else Path.home() / usual) / "skpml"
 
 
-@dataclass(frozen=True)
-class DatasetEntry:
-    """One line of `list_datasets`: the known facts of a data set, and whether it is present.
-
-    Parameters
-    ----------
-    name : str
-        What `load_dataset` takes.
-    present : bool
-        Whether it can be loaded now.
-    n_rows, n_features, n_labels : int or None
-        Size; `n_features` is also None for a set of labels only.
-    cardinality : float or None
-        Mean number of true labels of a row, for registered sets.
-    real_candidates : bool or None
-        Whether it comes with candidate labels; None if unknown.
-    openml_id : int or None
-        Number at OpenML: `fetch_dataset` can download it.
-    """
-
-    name: str
-    present: bool
-    n_rows: int | None
-    n_features: int | None
-    n_labels: int | None
-    cardinality: float | None
-    real_candidates: bool | None
-    openml_id: int | None
-
-
-def list_datasets(*, data_home: str | Path | None = None) -> list[DatasetEntry]:
+def list_datasets(*, data_home: str | Path | None = None) -> list[DatasetFacts]:
     """List the registered data sets, present or absent, and other ``.npz`` files of the folder.
 
     Parameters
@@ -92,17 +62,14 @@ def list_datasets(*, data_home: str | Path | None = None) -> list[DatasetEntry]:
 
     Returns
     -------
-    list of DatasetEntry
+    list of DatasetFacts
         Sorted by name.
     """
     files = present_files(data_home)
     entries = [
-        DatasetEntry(
-            facts.name, facts is DIGITS or facts.name in files, facts.n_rows, facts.n_features, facts.n_labels,
-            facts.cardinality, facts.real_candidates, facts.openml_id,
-        )
+        replace(facts, present=facts is DIGITS or facts.name in files)
         for facts in (DIGITS, *REGISTRY.values())
-    ]  # fmt: skip
+    ]
     entries += [_found(name, path) for name, path in files.items() if name not in {DIGITS.name, *REGISTRY}]
     return sorted(entries, key=lambda entry: entry.name)
 
@@ -113,12 +80,11 @@ def present_files(path: str | Path | None = None) -> dict[str, Path]:
     return {file.stem: file for file in sorted(home.glob("*.npz"))} if home.is_dir() else {}
 
 
-def _found(name: str, path: Path) -> DatasetEntry:
+def _found(name: str, path: Path) -> DatasetFacts:
     try:
-        n_rows, n_features, n_labels = npz_shape(path)
+        return DatasetFacts(name, *npz_shape(path), None, None, present=True)
     except TableError:
-        return DatasetEntry(name, False, None, None, None, None, None, None)
-    return DatasetEntry(name, True, n_rows, n_features, n_labels, None, None, None)
+        return DatasetFacts(name, None, None, None, None, None)
 
 
 _CONFIGURATION = re.compile(r"(?P<name>.+)-(?P<candidates>\d+)")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from skpml._validation import EmptyPolicy, check_finite, check_indicator, check_occupied
 from skpml.tables import LabelMatrix, TableError, find_repeated, format_names, number_names
@@ -275,39 +274,25 @@ def as_features(values: Any, feature_names: tuple[str, ...] | None = None) -> An
     float32 and float64 are kept as they are, everything else becomes float64. Sparse input of any kind
     becomes a canonical CSR array (sorted, no duplicates) with 32-bit indices where they suffice.
     """
-    if sp.issparse(values):
-        return _as_csr(values, feature_names)
-    matrix = np.asarray(values)
-    if matrix.ndim != 2:
-        raise ValueError(f"X must be a matrix of rows × features, got {matrix.ndim} dimension(s)")
-    if matrix.dtype.kind not in "buif":
-        try:
-            matrix = matrix.astype(np.float64)
-        except (TypeError, ValueError) as exc:
-            raise ValueError(f"X must hold numbers, got values of type {matrix.dtype}") from exc
-    matrix = _as_float(matrix)
+    if not sp.issparse(values):
+        values = np.asarray(values)
+    if values.ndim != 2:
+        raise ValueError(f"X must be a matrix of rows × features, got {values.ndim} dimension(s)")
+    dtype = values.dtype.newbyteorder("=") if values.dtype in (np.float32, np.float64) else np.float64
+    try:
+        matrix: Any = values.astype(dtype, copy=sp.issparse(values))
+    except (TypeError, ValueError) as exc:
+        raise ValueError(f"X must hold numbers, got values of type {values.dtype}") from exc
+    if sp.issparse(matrix):
+        matrix = sp.csr_array(matrix)
+        matrix.check_format(full_check=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        index_type = np.int32 if max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max else np.int64
+        matrix.indices = matrix.indices.astype(index_type, copy=False)
+        matrix.indptr = matrix.indptr.astype(index_type, copy=False)
     check_finite(matrix, feature_names)
     return matrix
-
-
-def _as_csr(values: Any, feature_names: tuple[str, ...] | None) -> Any:
-    given = values.tocsr()
-    matrix: Any = sp.csr_array(given, copy=True)
-    matrix.check_format(full_check=True)
-    matrix.data = _as_float(matrix.data)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    index_type = np.int32 if max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max else np.int64
-    matrix.indices = matrix.indices.astype(index_type, copy=False)
-    matrix.indptr = matrix.indptr.astype(index_type, copy=False)
-    check_finite(matrix, feature_names)
-    return matrix
-
-
-def _as_float(values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype in (np.float32, np.float64):
-        return values.astype(values.dtype.newbyteorder("="), copy=False)
-    return values.astype(np.float64)
 
 
 def as_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:

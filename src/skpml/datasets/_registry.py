@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Known facts of a data set; None means unknown.
+    """Facts of a data set; None means unknown.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ class DatasetFacts:
         Size. A set of labels only has no `n_features`.
     cardinality : float or None
         Mean number of true labels of a row, to four places.
-    real_candidates : bool
+    real_candidates : bool or None
         Whether the set has real candidate labels.
     openml_id : int or None
         Number of the set at OpenML, from where `fetch_dataset` takes it.
@@ -25,6 +25,8 @@ class DatasetFacts:
         Checksum of the benchmark archive's ``NAME.npz``.
     content_sha256 : str or None
         Checksum of the content, as `content_checksum` defines it; a download that differs is refused.
+    present : bool
+        Whether `load_dataset` can load the set now; `list_datasets` finds out.
     """
 
     name: str
@@ -32,10 +34,11 @@ class DatasetFacts:
     n_features: int | None
     n_labels: int | None
     cardinality: float | None
-    real_candidates: bool = False
+    real_candidates: bool | None = False
     openml_id: int | None = None
     file_sha256: str | None = None
     content_sha256: str | None = None
+    present: bool = False
 
 
 # Sizes and file checksums are those of the benchmark archive. The numbers at OpenML are those of its collection
