@@ -93,7 +93,7 @@ def test_ctrl_c_while_writing_leaves_nothing_behind(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skpml.cli._console.write_csv_rows", interrupted)
+    monkeypatch.setattr("skpml.tables.write_rows", interrupted)
     before = sorted(folder.iterdir())
     result = run(
         "fit", photos, "--tags", "tags", "--ignore", "file", "--ignore", "checked", "-o", "a.skpml",

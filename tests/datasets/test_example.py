@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from skpml.cleaning import read_decisions
 from skpml.datasets import PartialDataset, write_example
-from skpml.datasets import _example as example
+from skpml.datasets import _digits as example
 from skpml.tables import Columns, read_table
 
 
@@ -118,7 +118,7 @@ class TestFolder:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "digits.csv").write_text("mine")
         message = skpml("data", "example", str(tmp_path / "mine"), code=2)
-        assert message == f"error: {tmp_path / 'mine'} is not empty; --force replaces files in it.\n"
+        assert message == f"error: {tmp_path / 'mine'} is not empty; --force replaces files in it\n"
         assert contents(tmp_path) == {Path("mine/digits.csv"): b"mine"}
 
     def test_force_replaces_the_files_of_the_example_only(
@@ -141,7 +141,7 @@ class TestFolder:
         if exists:
             (tmp_path / "digits").mkdir()
         before = sorted(tmp_path.rglob("*"))
-        monkeypatch.setattr(example, "_write_planted", stop)
+        monkeypatch.setattr(example, "write_rows", stop)
         with pytest.raises(stopped_by):
             write_example(tmp_path / "digits")
         assert sorted(tmp_path.rglob("*")) == before

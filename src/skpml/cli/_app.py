@@ -15,10 +15,8 @@ from skpml.cli._bench import bench
 from skpml.cli._clean import clean
 from skpml.cli._console import format_error, show_error, show_warning
 from skpml.cli._data import data
-from skpml.cli._evaluate import evaluate
-from skpml.cli._fit import fit
-from skpml.cli._methods import methods
-from skpml.cli._predict import predict
+from skpml.cli._fit import fit, methods
+from skpml.cli._predict import evaluate, predict
 
 _TRACEBACK = "--traceback"
 _DONE, _INTERNAL_ERROR, _INPUT_ERROR, _INTERRUPTED = 0, 1, 2, 130

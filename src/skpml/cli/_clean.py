@@ -283,12 +283,14 @@ def _render_page(table: Table, found: Audit, arguments: dict[str, Any]) -> str:
 
 def _write_listing(path: Path, table: Table, found: Audit) -> None:
     """Write the doubtful tags as a table."""
+    from skpml.tables import write_rows
+
     rows = (
         [rank, table.ids[doubt.row], doubt.row, table.label_names[doubt.label], f"{doubt.confidence:.4f}",
          doubt.action, str(doubt.reason)]
         for rank, doubt in enumerate(found.doubts, start=1)
     )  # fmt: skip
-    ui.write_csv_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
+    write_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
 
 
 def _write_cleaned(table: Table, drop: Any, target: Path, force: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import difflib
 import functools
@@ -187,14 +186,6 @@ def _is_same_file(path: Path, other: Path) -> bool:
         return True
     # Hard links, and file systems that ignore case.
     return path.exists() and other.exists() and path.samefile(other)
-
-
-def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write a CSV file."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
 
 
 # Input files: the same options for all commands.

@@ -1,8 +1,9 @@
-"""``skpml fit``: learn from candidate labels and write a model file."""
+"""``skpml methods`` and ``skpml fit``: list the methods, fit one to candidate labels, write a model file."""
 
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from skpml._writing import replacing
 from skpml.cli import _console as ui
-from skpml.registry import get_method, list_methods
+from skpml.registry import TAGS, Method, get_method, list_methods
 
 if TYPE_CHECKING:
     from skpml.tables import Table
@@ -130,6 +131,8 @@ def _fit_model(model: Any, table: Table, update: ui.Update) -> None:
 
 def _write_outputs(model: Any, table: Table, outputs: list[Path]) -> None:
     """Write the model and, if asked for, one line per candidate with its confidence, lowest first."""
+    from skpml.tables import write_rows
+
     with replacing(*outputs, overwrite=True) as temporary:
         ui.save_table_model(model, temporary[0], table)
         if len(outputs) > 1:
@@ -137,7 +140,7 @@ def _write_outputs(model: Any, table: Table, outputs: list[Path]) -> None:
             values = model.confidences_[rows, labels]
             order = np.argsort(values, kind="stable").tolist()
             lines = ([rows[i], table.label_names[labels[i]], f"{values[i]:.6g}"] for i in order)
-            ui.write_csv_rows(temporary[1], ["row", "label", "confidence"], lines)
+            write_rows(temporary[1], ["row", "label", "confidence"], lines)
 
 
 def _describe_fit(method: str, model: Any, table: Table) -> str:
@@ -149,3 +152,56 @@ def _describe_fit(method: str, model: Any, table: Table) -> str:
         return f"{fitted}."
     how = "converged" if model.converged_ else "stopped"
     return f"{fitted}: {how} after {ui.format_count(model.n_iter_, 'iteration')}."
+
+
+@click.command()
+@click.argument("name", required=False)
+@ui.json_option
+def methods(*, name: str | None, as_json: bool) -> None:
+    """List the methods, or describe one.
+
+    \b
+    Examples:
+      skpml methods
+      skpml methods pml-ni
+    """
+    try:
+        found = [get_method(each) for each in ([name] if name else list_methods())]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if as_json:
+        facts = [_facts(method) for method in found]
+        ui.say(json.dumps(facts[0] if name else facts, indent=1, ensure_ascii=False))
+    elif name:
+        _show_method(found[0])
+    else:
+        _show_all(found)
+
+
+def _facts(method: Method) -> dict[str, Any]:
+    return {name: getattr(method, name) for name in ("name", "title", "summary", *TAGS, "reference")}
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _show_all(found: list[Method]) -> None:
+    table = ui.make_table("name", "year", "kind", "confidences", "nonlinear", "description")
+    for method in found:
+        values = (method.name, method.year, method.kind, method.confidences, method.nonlinear, method.summary)
+        table.add_row(*map(_format, values))
+    ui.show_table(table)
+    ui.say("\n'skpml methods NAME' describes one method; 'skpml fit DATA --method NAME' uses it.")
+
+
+def _show_method(method: Method) -> None:
+    table = ui.make_table()
+    for name, value in _facts(method).items():
+        if value not in (None, ""):
+            table.add_row(name, _format(value))
+    parameters = method().get_params()
+    table.add_row("parameters", ", ".join(f"{name}={value!r}" for name, value in parameters.items()))
+    ui.show_table(table)

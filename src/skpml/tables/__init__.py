@@ -6,7 +6,7 @@ from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLU
 from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names
 from skpml.tables._columns import looks_like_labels, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._csv import Progress, Record, read_records, write_csv
+from skpml.tables._csv import Progress, Record, read_records, write_csv, write_rows
 from skpml.tables._parquet import write_parquet
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings

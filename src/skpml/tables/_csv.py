@@ -250,7 +250,12 @@ def write_csv(path: Path, columns: dict[str, Any]) -> None:
         [*map(repr, column.astype(float).tolist())] if np.asarray(column).dtype.kind == "f" else list(column)
         for column in columns.values()
     ]
+    write_rows(path, columns, zip(*cells, strict=True))
+
+
+def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]], *, end: str = "\n") -> None:
+    """Write a CSV file with commas and double quotes, in UTF-8."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*cells, strict=True))
+        writer = csv.writer(file, lineterminator=end)
+        writer.writerow(header)
+        writer.writerows(rows)
