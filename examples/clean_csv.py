@@ -1,9 +1,9 @@
 """Clean a CSV file of doubtful tags, and count how many planted wrong tags were found.
 
-Five hundred handwritten digits have tags such as "six;even;closed loop", and wrong ones were planted among them. The
-audit reads pixels and tags, and says of each tag how likely it is right. What was planted is in a file of its own,
-which is opened afterwards only, to count. Ridge regression, which believes every tag, shows what the simplest method
-finds.
+Five hundred handwritten digits have tags such as "six;even;closed loop", and wrong tags were planted among them. The
+audit reads pixels and tags, and estimates the probability that each tag is correct. The planted tags are listed in a
+separate file, which is read only afterwards, to count. Ridge regression, which treats every tag as correct, shows what
+the simplest method finds.
 """
 
 import tempfile
@@ -32,5 +32,5 @@ with tempfile.TemporaryDirectory() as name:
 
     floor = audit(table.X, table.candidates, method="ridge")
     ours, ridge = (roc_auc_score(planted[tagged], -result.confidences[tagged]) for result in (found, floor))
-    print(f"A planted tag is believed less than a right one in {ours:.1%} of all pairs,")
-    print(f"by ridge regression in {ridge:.1%}.")
+    print(f"A planted tag has a lower confidence than a correct one in {ours:.1%} of all pairs;")
+    print(f"with ridge regression, in {ridge:.1%}.")

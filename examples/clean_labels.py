@@ -1,10 +1,10 @@
-"""Find the false tags of a data set, and write down corrected ones.
+"""Find the false tags of a data set, and correct them.
 
-Each handwritten digit comes with six tags or a few more, some of them false. PML-MA is fitted to all of them and gives
-each tag a confidence. The tags with the lowest confidence are what a person should look at first. Where nobody has the
-time to look, a tag is kept if the fitted model also predicts it.
+Each handwritten digit has six tags or a few more, some of them false. PML-MA is fitted to all of them and gives each tag
+a confidence. A person should check the tags with the lowest confidence first. If there is no time to check, a tag is kept
+if the fitted model also predicts it.
 
-Here the truth is known, so the example can say how often it is right. The model never sees the truth.
+Here the true labels are known, so the example can count how often it is correct. The model never sees them.
 """
 
 import numpy as np

@@ -1,9 +1,8 @@
-"""An honest comparison: PML-MA between a floor and a ceiling.
+"""Compare PML-MA with a floor and a ceiling.
 
-The floor is ridge regression that believes every candidate. The ceiling is the same regression on the true labels. A
-method for candidate labels is worth its trouble where it stands clearly above the floor; the ceiling says how much there
-was to gain. All three see the same folds and the same feature map, and are judged on true labels of rows they have not
-seen.
+The floor is ridge regression that treats every candidate as true. The ceiling is the same regression on the true labels.
+A method for candidate labels is useful if it is clearly above the floor; the ceiling shows how much there is to gain. All
+three use the same folds and the same feature map, and are scored against the true labels of held-out rows.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """Raw pictures: where a network beats a kernel on the same candidate labels.
 
-A picture shows one to three handwritten digits of 8×8 pixels at random places on a canvas of 16×16. Its labels are these
-digits; each other digit is a candidate with probability 0.3. Pixels that move about make poor similarities. A
-convolutional network learns its features along with the labels, on the same likelihood; with noise_rate=0 it believes
-all candidates. The table: average precision on new pictures of new digits, mean of three seeds or as many as the command
-line says.
+A picture shows one to three handwritten digits of 8×8 pixels at random positions on a canvas of 16×16. Its labels are
+these digits; every other digit is a candidate with probability 0.3. Since the digits move, pixels are poor features for
+similarities. A convolutional network learns its features together with the labels, by the same likelihood; with
+noise_rate=0 it treats all candidates as true. The table shows the average precision on new pictures of other digits,
+as the mean of three seeds, or of the number of seeds given on the command line.
 """
 
 import sys

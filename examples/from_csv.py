@@ -1,7 +1,8 @@
 """From a CSV file with a column of doubtful tags to a model file.
 
-The example writes a small file of its own to a temporary folder: two measurements and the tags of each photo, as in
-"beach;sea;snow". Then it does what you would do with yours: read, fit, look, save, and use the model on new rows.
+The example writes a small file to a temporary folder: two measurements and the tags of each photo, as in
+"beach;sea;snow". Then it does what you would do with your file: read it, fit a model, look at confidences, save the model
+and predict new rows.
 """
 
 import csv
@@ -34,7 +35,7 @@ with tempfile.TemporaryDirectory() as folder:
     photos_csv, model_file = Path(folder) / "photos.csv", Path(folder) / "photos.skpml"
     write_photos(photos_csv)
 
-    photos = read_dataset(photos_csv, candidates="tags", ignore=["file"])
+    photos = read_dataset(photos_csv, tags="tags", ignore=["file"])
     print(photos)
 
     model = PMLMA(random_state=0).fit(photos.X, photos.candidates)

@@ -1,8 +1,8 @@
-"""PML-MA's solver on PyTorch tensors: the same code on a GPU.
+"""Run the solver of PML-MA on PyTorch tensors: the same code on a GPU.
 
-`PMLMA` itself works on NumPy arrays. The loop behind it, `skpml.modal_alignment.solve`, works on whatever array library
-its inputs belong to. So: scale and map the features, build the graph, move features and candidates to the device, solve,
-and bring back what is needed. The example compares the result with NumPy's.
+`PMLMA` itself works on NumPy arrays. Its solver, `skpml.modal_alignment.solve`, works with the array library of its
+inputs. So: scale and map the features, build the graph, move features and candidates to the device, solve, and copy the
+result back. The example compares the result with that of NumPy.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ print(f"NumPy: {on_numpy.n_iter} iterations, objective {on_numpy.history['object
 try:
     import torch
 except ImportError:
-    print('PyTorch is not installed; pip install "scikit-pml[torch]" brings it.')
+    print('PyTorch is not installed; pip install "scikit-pml[torch]" installs it.')
 else:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     on_torch = solve(

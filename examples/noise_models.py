@@ -1,9 +1,8 @@
-"""Four ways in which labels can be wrong, and what each does to a learner.
+"""Four kinds of noise, and their effect on a learner.
 
-The true labels of the digits are spoilt by each generator of `skpml.noise`, with about the same number of false
-candidates. The table says how many of the candidates are false, how well PML-MA's confidences tell true from false ones
-(AUC), and how well its scores rank the labels of rows it has not seen. False labels drawn at random are told apart more
-easily than those that look right.
+Each generator of `skpml.noise` adds about the same number of false candidates to the true labels of the digits. The table
+shows the share of false candidates, how well the confidences of PML-MA separate true from false candidates (AUC), and how
+well its scores rank the labels of held-out rows. False labels drawn at random are easier to detect than plausible ones.
 """
 
 import numpy as np

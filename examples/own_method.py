@@ -1,7 +1,7 @@
-"""A custom method: the confidence of a candidate is the share of nearby rows that have it; a line is fitted to it.
+"""A custom method: ridge regression on confidences, the shares of nearby rows that have the same candidate.
 
-A method implements ``_fit`` and ``_scores``; label forms, errors, thresholds and probabilities come with the base
-class. The checks show whether it behaves, and the comparison with ridge shows whether it helps.
+A method implements ``_fit`` and ``_scores``; the base class reads labels, raises errors, and computes thresholds and
+probabilities. The checks test its behavior, and the comparison with ridge shows whether it helps.
 """
 
 import warnings
@@ -21,7 +21,7 @@ from skpml.utils.estimator_checks import check_pml_estimator
 
 
 class NeighborConfidence(BasePMLClassifier):
-    """Ridge regression to the share of the near rows that have the candidate too."""
+    """Ridge regression on the share of nearby rows that have the same candidate."""
 
     _facts = MethodFacts(name="neighbor-confidence", title="Neighbor confidence", confidences=True)
 
