@@ -29,15 +29,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["SharedWork", "shared_work"]
-
 # Of results kept; the oldest go first. Two feature maps of the largest benchmark fit many times.
 _MAX_BYTES = 2**29
 
 
 @dataclass
 class SharedWork:
-    """Results of one :func:`shared_work`, and what they saved.
+    """Hold the results of one :func:`shared_work`.
 
     ``saved_seconds`` is the time that reused results took when they were computed: added to the time of a fit, it gives
     what the fit would have taken alone.
@@ -88,17 +86,17 @@ def shared_work(*, max_bytes: int = _MAX_BYTES) -> Iterator[SharedWork]:
         _CURRENT.reset(token)
 
 
-def once(name: str, X: Any, parameters: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-    """Return ``compute()``; inside :func:`shared_work` reuse it if name, rows and parameters are the same."""
+def once(compute: Callable[..., Any], X: Any, *parameters: Any) -> Any:
+    """Return ``compute(X, *parameters)``; inside :func:`shared_work` reuse it for equal rows and parameters."""
     work = _CURRENT.get()
     if work is None:
-        return compute()
-    digest = hashlib.sha256(repr((name, parameters, X.shape)).encode())
+        return compute(X, *parameters)
+    digest = hashlib.sha256(repr((compute.__qualname__, parameters, X.shape)).encode())
     for part in (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,):
         # The layout counts too: sums over a column-wise array round differently.
         layout = (part.dtype.str, part.flags.c_contiguous, part.flags.f_contiguous, part.strides)
         digest.update(repr(layout).encode() + part.tobytes(order="A"))
-    return work.get(digest.hexdigest(), compute)
+    return work.get(digest.hexdigest(), lambda: compute(X, *parameters))
 
 
 def _copy(result: Any) -> Any:

@@ -27,13 +27,7 @@ class OutputExistsError(FileExistsError):
 
 @contextmanager
 def replacing(*targets: Path, overwrite: bool) -> Iterator[list[Path]]:
-    """Give one temporary path a target; on success they are renamed, in order, on error nothing is left.
-
-    Raises
-    ------
-    FileExistsError
-        If a target exists and `overwrite` is False.
-    """
+    """Give one temporary path per target; on success they are renamed, in order, on error nothing is left."""
     for target in targets:
         if not target.parent.is_dir():
             raise FileNotFoundError(f"{target}: the folder {target.parent} does not exist")
@@ -55,11 +49,6 @@ def replacing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a temporary folder; on success it becomes the target, on error nothing is left.
 
     A target that exists keeps its other files.
-
-    Raises
-    ------
-    FileExistsError
-        If the target is a folder with something in it and `overwrite` is False, or a file.
     """
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: the folder {target.parent} does not exist")
@@ -73,21 +62,17 @@ def replacing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        if target.exists():
-            _move_files(temporary, target)
-        else:
+        if not target.exists():
             temporary.rename(target)
+            return
+        for path in sorted(temporary.rglob("*")):
+            place = target / path.relative_to(temporary)
+            if path.is_dir():
+                place.mkdir(exist_ok=True)
+            else:
+                os.replace(path, place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _move_files(source: Path, target: Path) -> None:
-    for path in sorted(source.rglob("*")):
-        place = target / path.relative_to(source)
-        if path.is_dir():
-            place.mkdir(exist_ok=True)
-        else:
-            os.replace(path, place)
 
 
 def require_packages(purpose: str, extra: str, *names: str) -> None:
@@ -102,10 +87,7 @@ def require_packages(purpose: str, extra: str, *names: str) -> None:
 
 
 def page_environment(package: str) -> Any:
-    """Return a jinja2 environment for the folder ``templates`` of a package.
-
-    Text is escaped, and a missing value is an error.
-    """
+    """Return a jinja2 environment for ``templates`` of a package: text is escaped, a missing value is an error."""
     import jinja2
 
     return jinja2.Environment(

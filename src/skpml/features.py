@@ -297,7 +297,7 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         # A draw from a generator changes its state, so only a draw from a seed can be reused.
         if self.anchors is None and isinstance(self.random_state, Integral) and sample_weight is None:
             key = (self.n_anchors, float(self.width), int(self.random_state))
-            fitted = once("RBFAnchors", X, key, lambda: self._fit_rows(X, None))
+            fitted = once(lambda rows, *_: self._fit_rows(rows, None), X, *key)
         else:
             fitted = self._fit_rows(X, sample_weight)
         self.anchors_, self.bandwidth_, self.mean_, mapped = fitted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
@@ -66,20 +66,12 @@ def neighbor_similarity(
     if n_neighbors < 1:
         raise ValueError(f"n_neighbors must be at least 1, got {n_neighbors}.")
     if n <= n_neighbors:
-        raise ValueError(
-            f"n_neighbors={n_neighbors} needs at least {n_neighbors + 1} rows, but X has n_samples = {n}; "
-            f"use a smaller n_neighbors."
-        )
-    if search not in ("auto", "exact", "cells"):
-        raise ValueError(f'search must be "auto", "exact" or "cells", got {search!r}.')
-    if scale not in ("last", "first"):
-        raise ValueError(f'scale must be "last" or "first", got {scale!r}.')
-    return once(
-        "neighbor_similarity",
-        X,
-        (n_neighbors, search, scale),
-        lambda: _neighbor_similarity(X, n_neighbors, search, scale),
-    )
+        needed = f"n_neighbors={n_neighbors} needs at least {n_neighbors + 1} rows"
+        raise ValueError(f"{needed}, but X has n_samples = {n}; use a smaller n_neighbors.")
+    for name, value, known in (("search", search, get_args(Search)), ("scale", scale, get_args(Scale))):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+    return once(_neighbor_similarity, X, n_neighbors, search, scale)
 
 
 def _neighbor_similarity(
@@ -120,7 +112,7 @@ def reconstruction_weights(X: Any, *, n_neighbors: int = 10) -> scipy.sparse.csr
         Weights in the dtype of X, with an empty diagonal.
     """
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    return once("reconstruction_weights", X, (n_neighbors,), lambda: _reconstruction_weights(X, n_neighbors))
+    return once(_reconstruction_weights, X, n_neighbors)
 
 
 def _reconstruction_weights(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.csr_array:
@@ -264,9 +256,8 @@ def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
         raise TypeError(f"graph must be a scipy sparse matrix or None, got {type(graph).__name__}.")
     similarity = scipy.sparse.csr_array(graph, dtype=np.result_type(graph.dtype, np.float32))
     if similarity.shape != (n_rows, n_rows):
-        raise ValueError(
-            f"graph has shape {similarity.shape}, but X has {n_rows} rows; it must be {(n_rows, n_rows)}."
-        )
+        shape = similarity.shape
+        raise ValueError(f"graph has shape {shape}, but X has {n_rows} rows; it must be {(n_rows, n_rows)}.")
     if not np.isfinite(similarity.data).all():
         raise ValueError("graph contains NaN or infinity.")
     if (similarity.data < 0).any():
@@ -274,9 +265,8 @@ def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
     asymmetry = scipy.sparse.coo_array(abs(similarity - similarity.T))
     if asymmetry.nnz and asymmetry.data.max() > 1e-6 * similarity.data.max():
         worst = int(asymmetry.data.argmax())
-        row, column = int(asymmetry.row[worst]), int(asymmetry.col[worst])
+        i, j = int(asymmetry.row[worst]), int(asymmetry.col[worst])
         raise ValueError(
-            f"graph is not symmetric: cells ({row}, {column}) and ({column}, {row}) differ; "
-            f"use graph.maximum(graph.T)."
+            f"graph is not symmetric: cells ({i}, {j}) and ({j}, {i}) differ; use graph.maximum(graph.T)."
         )
     return similarity

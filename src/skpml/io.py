@@ -30,33 +30,16 @@ from sklearn.utils.validation import check_is_fitted
 
 import skpml
 from skpml._writing import replacing
+from skpml.registry import METHOD_PATHS
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
 FeatureKind = Literal["columns", "text", "embeddings"]
 
-# Names of models in files and where they live today. The names never change; the paths may. The table is fixed: a
-# method of another package cannot get into it, and its files are refused.
-MODELS = {
-    "pml-ma": "skpml.modal_alignment:PMLMA",
-    "candidate-likelihood": "skpml.candidate_likelihood:CandidateLikelihood",
-    "deep-candidate-likelihood": "skpml.deep:DeepCandidateLikelihood",
-    "pml-plr": "skpml.baselines:PMLPLR",
-    "fbd-pml": "skpml.baselines:FBDPML",
-    "pml-nd": "skpml.baselines:PMLND",
-    "p-lenfn": "skpml.baselines:PLENFN",
-    "pamb": "skpml.baselines:PAMB",
-    "pml-ni": "skpml.baselines:PMLNI",
-    "particle": "skpml.baselines:PARTICLE",
-    "pml-lrs": "skpml.baselines:PMLLRS",
-    "pml-fp": "skpml.baselines:PMLFP",
-    "pml-lc": "skpml.baselines:PMLLC",
-    "ridge": "skpml.reference:CandidateRidge",
-    "ml-knn": "skpml.reference:MLKNN",
-    "lift": "skpml.reference:LIFT",
-    "chain": "skpml.reference:CandidateChain",
-    "oracle": "skpml.reference:Oracle",
-}
+# Names of models in files and where they live today: one name per class. The names never change; the paths may. The table
+# is fixed: a method of another package cannot get into it, and its files are refused.
+_NAMES = {path: name for name, path in reversed(METHOD_PATHS.items())} | {"skpml.reference:Oracle": "oracle"}
+MODELS = {name: path for path, name in _NAMES.items()}
 PARTS = {
     "LinearMap": "skpml.features:LinearMap",
     "RBFAnchors": "skpml.features:RBFAnchors",
@@ -168,9 +151,9 @@ def save_model(
     """
     target = Path(path)
     try:
-        _check_can_be_saved(model)
+        name = _check_can_be_saved(model)
         check_is_fitted(model)
-        info = _describe(model, label_names, feature_names, feature_kind)
+        info = _describe(model, name, label_names, feature_names, feature_kind)
         with replacing(target, overwrite=overwrite) as (temporary,):
             data = _pack(model, info)
             _audit(data)
@@ -210,10 +193,9 @@ def load_model(path: str | Path) -> Any:
         for matrix in _sparse_matrices(model):
             # Indices that point outside would crash any product with it.
             matrix.check_format(full_check=True)
-        if len(model.classes_) != len(info.label_names):
-            raise _RefusedError(
-                f"it names {len(info.label_names)} labels and holds {len(model.classes_)}: it was changed"
-            )
+        named, held = len(info.label_names), len(model.classes_)
+        if named != held:
+            raise _RefusedError(f"it names {named} labels and holds {held}: it was changed")
         return model
 
     return _open(Path(path), build)
@@ -250,10 +232,6 @@ def require_skops() -> ModuleType:
     return module
 
 
-def _type_name(instance: Any) -> str:
-    return f"{type(instance).__module__}.{type(instance).__qualname__}"
-
-
 def _find_class(path: str) -> tuple[str, str]:
     """Return module and name of the class at an import path, as skops writes them."""
     module, name = path.split(":")
@@ -261,20 +239,15 @@ def _find_class(path: str) -> tuple[str, str]:
     return found.__module__, found.__qualname__
 
 
-def _model_name(model: Any) -> str | None:
-    """Return the name in the table of a model, or of the last step of a Pipeline."""
+def _check_can_be_saved(model: Any) -> str:
+    """Return the name of a model, or of the last step of a Pipeline; raise if no file can hold the model."""
     cls = type(model.steps[-1][1] if isinstance(model, Pipeline) else model)
     key = (cls.__module__, cls.__qualname__)
     known = (name for name, path in MODELS.items() if path.endswith(f":{cls.__qualname__}"))
-    return next((name for name in known if _find_class(MODELS[name]) == key), None)
-
-
-def _check_can_be_saved(model: Any) -> None:
-    """Raise for what is not a model of scikit-pml, and for parameters that are functions."""
-    if _model_name(model) is None:
-        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    model_name = next((name for name in known if _find_class(MODELS[name]) == key), None)
+    if model_name is None:
         raise _RefusedError(
-            f"it is a {_type_name(last)}, not a model of scikit-pml; use pickle for classes of other packages"
+            f"it is a {'.'.join(key)}, not a model of scikit-pml; use pickle for classes of other packages"
         )
     for name, value in model.get_params().items():
         if callable(value) and not isinstance(value, np.ufunc):
@@ -282,31 +255,26 @@ def _check_can_be_saved(model: Any) -> None:
             needed = name.split("__")[-1] == "network"
             way_out = "pickle can" if needed else f"set_params({name}=None) removes it"
             raise _RefusedError(f"its {name} is a function, which a model file cannot hold; {way_out}")
+    return model_name
 
 
 def _describe(
-    model: Any,
-    label_names: Sequence[str] | None,
-    feature_names: Sequence[str] | None,
-    feature_kind: FeatureKind,
+    model: Any, name: str, label_names: Any, feature_names: Any, feature_kind: FeatureKind
 ) -> ModelInfo:
     if feature_kind not in get_args(FeatureKind):
-        raise ValueError(
-            f"feature_kind must be one of {', '.join(get_args(FeatureKind))}, got {feature_kind!r}"
-        )
+        known = ", ".join(get_args(FeatureKind))
+        raise ValueError(f"feature_kind must be one of {known}, got {feature_kind!r}")
     classes = [str(name) for name in model.classes_]
     labels = classes if label_names is None else [str(name) for name in label_names]
     if len(labels) != len(classes):
         raise ValueError(f"label_names has {len(labels)} names, but the model has {len(classes)} labels")
     features = getattr(model, "feature_names_in_", None) if feature_names is None else feature_names
-    if features is not None and len(features) != model.n_features_in_:
-        raise ValueError(
-            f"feature_names has {len(features)} names, but the model has {model.n_features_in_} features"
-        )
+    if features is not None and len(features) != (n_features := model.n_features_in_):
+        raise ValueError(f"feature_names has {len(features)} names, but the model has {n_features} features")
     if feature_kind == "text" and (features is None or len(features) != 1):
         raise ValueError('feature_kind="text" needs feature_names with one name, that of the column of texts')
     return ModelInfo(
-        model=str(_model_name(model)),
+        model=name,
         label_names=tuple(labels),
         feature_names=None if features is None else tuple(str(name) for name in features),
         versions={
@@ -328,12 +296,12 @@ def _pack(model: Any, info: ModelInfo) -> bytes:
         # skops raises many types for what it cannot write: a generator, an open file, an exotic dtype.
         raise _RefusedError(f"it holds something that a model file cannot hold ({error})") from error
 
-    def to_names(schema: Any) -> None:
+    def names_of(schema: Any) -> dict[tuple[str, str], tuple[str, str]]:
         present = {part.get("__class__") for part in _parts(schema)}
         used = {name: path for name, path in {**MODELS, **PARTS}.items() if path.split(":")[1] in present}
-        _rename(schema, {_find_class(path): (_NAMESPACE, name) for name, path in used.items()})
+        return {_find_class(path): (_NAMESPACE, name) for name, path in used.items()}
 
-    buffer = io.BytesIO(_with_schema(data, to_names))
+    buffer = io.BytesIO(_rename_types(data, names_of))
     described = {"format": _FORMAT, **asdict(info)}
     with ZipFile(buffer, "a", compression=ZIP_STORED) as archive:
         described["digest"] = _digest(archive, described)
@@ -341,39 +309,35 @@ def _pack(model: Any, info: ModelInfo) -> bytes:
     return buffer.getvalue()
 
 
-def _with_schema(data: bytes, change: Callable[[Any], None]) -> bytes:
-    """Return the archive with a changed schema."""
+def _rename_types(data: bytes, names_of: Callable[[Any], dict[tuple[str, str], tuple[str, str]]]) -> bytes:
+    """Return the archive with other (module, class) in its schema, by a table made from the schema."""
     buffer = io.BytesIO()
     with ZipFile(io.BytesIO(data)) as source, ZipFile(buffer, "w", compression=ZIP_STORED) as target:
         for name in source.namelist():
             content = source.read(name)
             if name == _SCHEMA_NAME:
                 schema = json.loads(content)
-                change(schema)
+                names = names_of(schema)
+                for part in _parts(schema):
+                    key = (part.get("__module__"), part.get("__class__"))
+                    if key in names:
+                        part["__module__"], part["__class__"] = names[key]
                 content = json.dumps(schema).encode()
             target.writestr(name, content)
     return buffer.getvalue()
 
 
-def _rename(schema: Any, names: dict[tuple[str, str], tuple[str, str]]) -> None:
-    """Replace (module, class) of every part of a schema, in place, as the table says."""
-    for part in _parts(schema):
-        key = (part.get("__module__"), part.get("__class__"))
-        if key in names:
-            part["__module__"], part["__class__"] = names[key]
-
-
 def _translate(data: bytes) -> tuple[bytes, list[str]]:
     """Return an audited archive with import paths in place of names, and the types to trust."""
-    used: set[str] = set()
-    with ZipFile(io.BytesIO(data)) as archive:
-        for part in _parts(json.loads(archive.read(_SCHEMA_NAME))):
-            if part.get("__module__") == _NAMESPACE:
-                used.add(str(part.get("__class__")))
-    classes = {name: _find_class(path) for name, path in {**MODELS, **PARTS}.items() if name in used}
-    paths = {(_NAMESPACE, name): found for name, found in classes.items()}
-    trusted = [*(f"{module}.{name}" for module, name in classes.values()), *_OTHER_TYPES]
-    return _with_schema(data, lambda schema: _rename(schema, paths)), trusted
+    trusted = list(_OTHER_TYPES)
+
+    def paths_of(schema: Any) -> dict[tuple[str, str], tuple[str, str]]:
+        used = {part.get("__class__") for part in _parts(schema) if part.get("__module__") == _NAMESPACE}
+        found = {name: _find_class(path) for name, path in {**MODELS, **PARTS}.items() if name in used}
+        trusted.extend(".".join(key) for key in found.values())
+        return {(_NAMESPACE, name): key for name, key in found.items()}
+
+    return _rename_types(data, paths_of), trusted
 
 
 def _digest(archive: ZipFile, described: dict[str, Any]) -> str:
@@ -399,7 +363,15 @@ def _audit(data: bytes) -> ModelInfo:
         schema = json.loads(archive.read(_SCHEMA_NAME))
         described = json.loads(archive.read(_INFO_NAME))
         intact = described.get("digest") == _digest(archive, described)
-    _check_format(described)
+    found, writer = described["format"], described.get("versions", {}).get("scikit-pml", "unknown")
+    if found != _FORMAT:
+        advice = f"install scikit-pml {writer} or newer to open it"
+        if found < _FORMAT:
+            advice = f"fit the model again, or open it with scikit-pml {writer}"
+        raise _RefusedError(
+            f"it has format {found}, written by scikit-pml {writer}; "
+            f"scikit-pml {skpml.__version__} reads format {_FORMAT}: {advice}"
+        )
     root = f"{schema['__module__']}.{schema['__class__']}"
     if root not in (*(f"{_NAMESPACE}.{name}" for name in MODELS), _PIPELINE):
         raise _RefusedError(f"it is a {root}, not a model of scikit-pml")
@@ -418,27 +390,7 @@ def _audit(data: bytes) -> ModelInfo:
         raise _RefusedError(f"it holds types that are not trusted: {', '.join(sorted(untrusted))}")
     if not intact:
         raise _RefusedError("its parts do not match its digest: it was changed after it was written")
-    return _as_info(described)
-
-
-def _check_format(described: dict[str, Any]) -> None:
-    found, writer = described["format"], described.get("versions", {}).get("scikit-pml", "unknown")
-    if found == _FORMAT:
-        return
-    advice = (
-        f"install scikit-pml {writer} or newer to open it"
-        if found > _FORMAT
-        else f"fit the model again, or open it with scikit-pml {writer}"
-    )
-    raise _RefusedError(
-        f"it has format {found}, written by scikit-pml {writer}; scikit-pml {skpml.__version__} reads format {_FORMAT}: "
-        f"{advice}"
-    )
-
-
-def _as_info(described: dict[str, Any]) -> ModelInfo:
-    features = described["feature_names"]
-    kind = described["feature_kind"]
+    features, kind = described["feature_names"], described["feature_kind"]
     if kind not in get_args(FeatureKind) or (kind == "text" and len(features or ()) != 1):
         raise _RefusedError(f"it was fitted on an unknown kind of features ({kind!r})")
     return ModelInfo(

@@ -6,7 +6,6 @@ a dense matrix of candidates. The same seed gives the same candidates.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, check_random_state
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import BoolMatrix, check_labels
+from skpml._validation import BoolMatrix, check_labels, is_count, is_number
 
 RandomSource = int | np.random.RandomState | np.random.Generator | None
 Candidates = NDArray[np.uint8]
@@ -49,7 +48,7 @@ def top_up(truth: Any, k: int, *, random_state: RandomSource = None) -> Candidat
     [2, 3]
     """
     labels = check_labels(truth, "truth")
-    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+    if not is_count(k):
         raise ValueError(f"k must be a positive integer, got {k!r}")
     draws = _random(random_state).random(labels.shape)
     # True labels sort to the front; the false ones follow in random order.
@@ -82,15 +81,12 @@ def flip(truth: Any, rates: ArrayLike, *, random_state: RandomSource = None) -> 
     labels = check_labels(truth, "truth")
     probabilities = np.asarray(rates, dtype=np.float64)
     if probabilities.shape not in ((), (labels.shape[1],)):
-        raise ValueError(
-            f"rates must be one number or one per label ({labels.shape[1]}), got shape {probabilities.shape}"
-        )
+        shape = probabilities.shape
+        raise ValueError(f"rates must be one number or one per label ({labels.shape[1]}), got shape {shape}")
     wrong = np.flatnonzero(~((probabilities >= 0) & (probabilities <= 1)))
     if wrong.size:
-        place = f" at label {wrong[0]}" if probabilities.ndim else ""
-        raise ValueError(
-            f"rates must lie between 0 and 1; found {probabilities.flat[wrong[0]].item()!r}{place}"
-        )
+        place, value = f" at label {wrong[0]}" if probabilities.ndim else "", probabilities.flat[wrong[0]]
+        raise ValueError(f"rates must lie between 0 and 1; found {value.item()!r}{place}")
     return _add(labels, np.broadcast_to(probabilities, labels.shape), _random(random_state))
 
 
@@ -187,7 +183,7 @@ def instance_dependent(
     labels = check_labels(truth, "truth")
     _check_number(mean_added, "mean_added", at_least=0.0)
     _check_number(sharpness, "sharpness", at_least=0.0)
-    if not isinstance(n_folds, Integral) or isinstance(n_folds, bool) or n_folds < 2:
+    if not is_count(n_folds, 2):
         raise ValueError(f"n_folds must be an integer of at least 2, got {n_folds!r}")
     features = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     if features.shape[0] != labels.shape[0]:
@@ -244,7 +240,7 @@ def _random(random_state: RandomSource) -> np.random.RandomState | np.random.Gen
 
 
 def _check_number(value: Any, name: str, *, at_least: float = -np.inf, above: float = -np.inf) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+    if not is_number(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     if value < at_least or value <= above:
         bound = f"at least {at_least:g}" if value < at_least else f"above {above:g}"

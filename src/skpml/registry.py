@@ -25,8 +25,8 @@ __all__ = ["TAGS", "Method", "get_method", "list_methods"]
 
 TAGS = ("kind", "inductive", "confidences", "dense", "nonlinear", "random", "source", "needs", "year")
 
-# The newest first, reference learners last. The facts are on the classes.
-_PATHS = {
+# The newest first, reference learners last. The facts are on the classes. Model files hold these names.
+METHOD_PATHS = {
     "pml-ma": "skpml.modal_alignment:PMLMA",
     "candidate-likelihood": "skpml.candidate_likelihood:CandidateLikelihood",
     "deep-candidate-likelihood": "skpml.deep:DeepCandidateLikelihood",
@@ -100,7 +100,7 @@ def list_methods(**tags: Any) -> list[str]:
     ['pamb']
     """
     if not tags:
-        return list(_PATHS)
+        return list(METHOD_PATHS)
     from skpml.base import Kind, Source
 
     if unknown := sorted(set(tags) - set(TAGS)):
@@ -109,7 +109,9 @@ def list_methods(**tags: Any) -> list[str]:
         if tag in tags and tags[tag] not in known:
             raise ValueError(f"{tag} is one of {', '.join(map(repr, known))}, got {tags[tag]!r}.")
     return [
-        name for name in _PATHS if all(getattr(_find(name), tag) == wanted for tag, wanted in tags.items())
+        name
+        for name in METHOD_PATHS
+        if all(getattr(_find(name), tag) == wanted for tag, wanted in tags.items())
     ]
 
 
@@ -135,16 +137,16 @@ def get_method(method: str | type) -> Method:
     if isinstance(method, type):
         return _describe(method)
     name = str(method).lower().replace("_", "-")
-    if name in _PATHS:
+    if name in METHOD_PATHS:
         return _find(name)
-    near = get_close_matches(name, _PATHS, n=1)
+    near = get_close_matches(name, METHOD_PATHS, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"there is no method {method!r}; {hint}the methods are {', '.join(_PATHS)}.")
+    raise ValueError(f"there is no method {method!r}; {hint}the methods are {', '.join(METHOD_PATHS)}.")
 
 
 @cache
 def _find(name: str) -> Method:
-    module, attribute = _PATHS[name].split(":")
+    module, attribute = METHOD_PATHS[name].split(":")
     cls = getattr(import_module(module), attribute)
     facts = next(facts for facts in (cls._facts, *cls._variants) if facts.name == name)
     return Method(facts, cls)
