@@ -33,6 +33,10 @@ n_neighbors : int, default=5
     "n_anchors": """\
 n_anchors : int or None, default=None
     Number of anchor rows of the feature map; all rows if there are fewer. None is five per feature, at most 3000.""",
+    "map_anchors": """\
+n_anchors : int or None, default=None
+    Number of anchor rows of the "rbf" map; None follows the published rule, see
+    :func:`skpml.features.default_n_anchors`.""",
     "feature_map": """\
 feature_map : {"rbf", "linear"} or transformer, default="rbf"
     What the model sees of the scaled features: similarities to anchor rows, the features themselves, or the output

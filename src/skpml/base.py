@@ -18,7 +18,8 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from inspect import get_annotations
+from typing import Any, Literal, Self, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,14 +126,15 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     :meth:`fit` is final: it checks parameters and data, encodes the labels and calls ``_fit``. A method implements
 
-    * ``_check_parameters()``: raise ValueError for bad parameters; called first, before the data are read;
+    * ``_check_parameters()``: raise ValueError for bad parameters; called first, before the data are read. By default
+      the fields of a dataclass are checked by their types;
     * ``_fit(X, Y)``: learn from validated features and a 0/1 candidate matrix in the dtype of X; set ``confidences_``
       (n×c, zero outside the candidates) if the method has them; return the scores of these rows if they are known, else
       None;
     * ``_scores(X)``: real-valued scores, n×c, larger for more plausible labels.
 
-    It takes ``threshold`` and ``on_empty`` as parameters. An iterative method reports its history through ``_record``.
-    Class attributes describe it:
+    Every method has the parameters ``threshold`` and ``on_empty``. An iterative method reports its history through
+    ``_record``. Class attributes describe it:
 
     * ``_facts``: a :class:`MethodFacts`; ``_variants``: facts of other settings of the class that have their own name;
     * ``_scores_are_probabilities``: scores are probabilities that the label is true; :meth:`predict_proba` returns them;
@@ -151,12 +153,23 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     _threshold_rules: tuple[str, ...] = ("auto", "non-candidates")
     _takes_views: bool = False
     _scores_are_probabilities: bool = False
-    # Of views given as several matrices; None after a fit to one matrix.
-    _view_features: FeatureNames | None
-    _view_columns: Columns
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for a bad parameter; the default has none to check."""
+        """Raise ValueError for a bad parameter; the default checks the fields of a dataclass by their types.
+
+        A ``float`` must be finite and at least 0, an ``int`` at least 1, and a ``Literal`` one of its values.
+        """
+        types: dict[str, Any] = {}
+        for owner in reversed(type(self).__mro__):
+            if "__dataclass_fields__" in vars(owner):
+                types |= get_annotations(owner, eval_str=True)
+        check_parameters(
+            self,
+            weights=[name for name, declared in types.items() if declared is float],
+            counts=[name for name, declared in types.items() if declared is int],
+            optional_counts=[name for name, declared in types.items() if declared == int | None],
+            choices={name: get_args(kind) for name, kind in types.items() if get_origin(kind) is Literal},
+        )
 
     @abstractmethod
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any] | None: ...
@@ -221,7 +234,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if is_views(X):
             X = self._side_by_side(X, reset=reset)
         elif reset:
-            self._view_features = None
+            # Of views given as several matrices.
+            self._view_features: FeatureNames | None = None
         elif getattr(self, "_view_features", None) is not None:
             n_views = len(self._view_columns)
             raise ValueError(
@@ -231,7 +245,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         names = getattr(self, "feature_names_in_", None)
         check_finite(X, names)
         if reset and self._takes_views and self._view_features is None:
-            self._view_columns = column_groups(getattr(self, "views", None), X.shape[1], names)
+            self._view_columns: Columns = column_groups(getattr(self, "views", None), X.shape[1], names)
         return X
 
     def _side_by_side(self, X: Any, *, reset: bool) -> Any:

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import MethodFacts
 from skpml.baselines._common import AnchorClassifier, Array, History, append, square
 from skpml.linalg import ridge_factor
@@ -188,7 +187,9 @@ class FBDPML(AnchorClassifier):
     %(scaler_and_map)s
     %(fitted)s
 
-    Notes ----- With n rows, d features, h mapped features and c labels, a fit takes O(nh² + h³) once, O(n c (h + d))
+    Notes
+    -----
+    With n rows, d features, h mapped features and c labels, a fit takes O(nh² + h³) once, O(n c (h + d))
     per iteration, and O(n²d) for the neighbor graph up to 10,000 rows (beyond, it is searched in cells, which may miss
     a few neighbors); memory is O(nh).
 
@@ -228,14 +229,6 @@ class FBDPML(AnchorClassifier):
         "learning. Neural Networks 185:107137, 2025.",
         comparison_threshold=0.5,
     )
-
-    def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("lam1", "lam2", "lam3", "lam4", "lam5", "tol"),
-            counts=("n_neighbors", "max_iter"),
-            optional_counts=("n_anchors",),
-        )
 
     def _fit(self, X: Any, Y: Array) -> Array:
         mapped, scaled, similarity = self._map(X)

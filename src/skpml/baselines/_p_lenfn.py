@@ -18,7 +18,6 @@ from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Array, Matrix
 from skpml.features import RangeScaler
@@ -259,7 +258,7 @@ class PLENFN(BasePMLClassifier):
     lam3: float = 0.01
     lam4: float = 10.0
     n_hidden: int | None = None
-    exclude: str = "none"
+    exclude: Exclude = "none"
     threshold: float | str = "auto"
     max_iter: int = 200
     tol: float = 1e-3
@@ -281,20 +280,11 @@ class PLENFN(BasePMLClassifier):
     )
     _threshold_rules = ("relative", "auto", "non-candidates")
 
-    def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("lam1", "lam2", "lam3", "lam4", "tol"),
-            counts=("max_iter",),
-            optional_counts=("n_hidden",),
-            choices={"exclude": ("none", "self", "first")},
-        )
-
     def _fit(self, X: Any, Y: Array) -> Array:
         self.scaler_ = RangeScaler().fit(X)
         features, Y = self.scaler_.transform(X).astype(np.float64), Y.astype(np.float64)
         with_constant = np.hstack([features, np.ones((len(features), 1))])
-        J = enhance_labels(features, Y, exclude=self.exclude)  # type: ignore[arg-type]
+        J = enhance_labels(features, Y, exclude=self.exclude)
         U, V = self._start(features, Y)
         solution = solve(
             with_constant,

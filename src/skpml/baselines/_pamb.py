@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, comb, floor, log2
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import label_order
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import MAX_ANCHORS, RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import one_blas, ridge_factor
@@ -214,7 +213,9 @@ class PAMB(BasePMLClassifier):
     %(scaler_and_map)s
     %(fitted)s
 
-    Notes ----- With h mapped features and n_l rows in a column, time is O(n h d) for the map and O(n_l h min(n_l, h))
+    Notes
+    -----
+    With h mapped features and n_l rows in a column, time is O(n h d) for the map and O(n_l h min(n_l, h))
     per column; memory is O(n (h + L)). There are no confidences. On birds and yeast, whose labels differ much in
     frequency, average precision stays well below what is published for the method. One reason may be the weights H,
     which favor columns where a rare label is on the side of common ones.
@@ -225,8 +226,8 @@ class PAMB(BasePMLClassifier):
     (300, 5)
     """
 
-    z: int | None = None
-    z_role: str = "auto"
+    z: Any = None
+    z_role: Literal["auto", "zero", "nonzero"] = "auto"
     n_columns: int | None = None
     min_share: float = 0.1
     lam: float = 1.0
@@ -251,12 +252,7 @@ class PAMB(BasePMLClassifier):
     )
 
     def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("min_share", "lam"),
-            optional_counts=("n_columns", "n_anchors"),
-            choices={"z_role": ("auto", "zero", "nonzero")},
-        )
+        super()._check_parameters()
         if self.z is not None and (
             not isinstance(self.z, Integral) or isinstance(self.z, bool) or self.z < 0
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -14,7 +14,6 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Matrix
 from skpml.features import RangeScaler
@@ -195,7 +194,9 @@ class PARTICLE(BasePMLClassifier):
     %(scaler)s
     %(fitted)s
 
-    Notes ----- There are c(c + 1)/2 models, each on the rows that separate its two labels: time grows with the square
+    Notes
+    -----
+    There are c(c + 1)/2 models, each on the rows that separate its two labels: time grows with the square
     of the number of labels; memory is O(c² d) for the models and O(n (k + c)) in addition to the features. The neighbor
     search compares all pairs of rows, in blocks. Votes take few values; within 1e-6, the decision values break ties. A
     label that is a candidate of every row has no certain negative, hence no model: it gets no votes ("vls") or its
@@ -208,7 +209,7 @@ class PARTICLE(BasePMLClassifier):
     (300, 5)
     """
 
-    variant: str = "vls"
+    variant: Literal["vls", "map"] = "vls"
     alpha: float = 0.95
     n_neighbors: int = 10
     credibility: float = 0.9
@@ -243,12 +244,7 @@ class PARTICLE(BasePMLClassifier):
     _threshold_rules = ("variant", "auto", "non-candidates")
 
     def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("alpha", "credibility", "C", "tol"),
-            counts=("n_neighbors", "max_iter"),
-            choices={"variant": ("vls", "map")},
-        )
+        super()._check_parameters()
         for name in ("alpha", "credibility"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}.")

@@ -21,7 +21,6 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Array, History, Matrix, append
 from skpml.baselines._pml_fp_steps import fit_ranking, model_size, ranking_loss, update_confidences
@@ -150,14 +149,10 @@ class _ConfidenceRanking(BasePMLClassifier):
     C1: float
     max_iter: int
     tol: float
-    _weight_names: tuple[str, ...]
 
     @abstractmethod
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         """Cost (n×c) of the confidence in a candidate, and reward (c×c) of confidence in two together."""
-
-    def _check_parameters(self) -> None:
-        check_parameters(self, weights=("C1", *self._weight_names, "tol"), counts=("max_iter",))
 
     def _fit(self, X: Any, Y: Array) -> Array:
         self.scaler_ = RangeScaler().fit(X)
@@ -236,7 +231,9 @@ class PMLFP(_ConfidenceRanking):
     %(scaler)s
     %(fitted)s
 
-    Notes ----- At the default C3 the distances outweigh the ranking loss, and P has one label in nearly every row,
+    Notes
+    -----
+    At the default C3 the distances outweigh the ranking loss, and P has one label in nearly every row,
     often the right one: good if rows have one or two true labels, poor if they have many (as in yeast), because the
     others are then ranked as if they were false. A smaller C3, or :class:`PMLLC`, keeps more candidates.
 
@@ -273,7 +270,6 @@ class PMLFP(_ConfidenceRanking):
         reference="Xie, Huang. Partial Multi-Label Learning. AAAI 2018, 4302–4309.",
         comparison_threshold="non-candidates",
     )
-    _weight_names = ("C3",)
 
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.prototypes_ = candidate_prototypes(X, Y)
@@ -340,7 +336,6 @@ class PMLLC(_ConfidenceRanking):
         title="PML-lc",
         summary="a ranking model and confidences that follow label correlations",
     )
-    _weight_names = ("C2",)
 
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.label_correlation_ = label_correlation(Y)

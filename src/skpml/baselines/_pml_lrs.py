@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import MethodFacts
 from skpml.baselines._common import Array, History, LinearClassifier, Matrix, append
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
@@ -154,9 +153,6 @@ class PMLLRS(LinearClassifier):
         "Decomposition. AAAI 2019, 5016–5023.",
         comparison_threshold=0.5,
     )
-
-    def _check_parameters(self) -> None:
-        check_parameters(self, weights=("gamma", "beta", "eta", "tol"), counts=("max_iter",))
 
     def _fit(self, X: Any, Y: Array) -> Array:
         mapped = self._map(X)

@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Array, Matrix
 from skpml.features import RangeScaler
@@ -381,9 +380,9 @@ class PMLND(BasePMLClassifier):
     delta: float = 2.0**-6
     eta: float = 10.0
     n_neighbors: int = 10
-    credible: float | str = 0.25
-    damping: str = "ones"
-    solver: str = "exact"
+    credible: float | Literal["share"] = 0.25
+    damping: Damping = "ones"
+    solver: Solver = "exact"
     threshold: float | str = "auto"
     max_iter: int = 50
     tol: float = 1e-3
@@ -404,15 +403,9 @@ class PMLND(BasePMLClassifier):
     )
 
     def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("beta", "lam", "gamma", "delta", "eta", "tol"),
-            counts=("n_neighbors", "max_iter"),
-            choices={"damping": ("identity", "ones"), "solver": ("exact", "multiplicative")},
-        )
-        if self.credible == "share":
-            return
-        if not isinstance(self.credible, Real) or isinstance(self.credible, bool) or not self.credible >= 0:
+        super()._check_parameters()
+        is_number = isinstance(self.credible, Real) and not isinstance(self.credible, bool)
+        if self.credible != "share" and not (is_number and self.credible >= 0):
             raise ValueError(f'credible must be "share" or a number of at least 0, got {self.credible!r}.')
 
     def _fit(self, X: Any, Y: Array) -> Array:
@@ -421,15 +414,15 @@ class PMLND(BasePMLClassifier):
         features, Y = self._unit_range(X).astype(np.float64), Y.astype(np.float64)
         with_constant = np.hstack([features, np.ones((len(features), 1))])
         neighbors = reconstruction_weights(features, n_neighbors=self.n_neighbors)
-        own = innocence(features, Y, damping=self.damping)  # type: ignore[arg-type]
+        own = innocence(features, Y, damping=self.damping)
         confidences, self.n_propagations_ = propagate(own, Y, neighbors)
-        credible = credible_labels(confidences, Y, cut=self.credible)  # type: ignore[arg-type]
+        credible = credible_labels(confidences, Y, cut=self.credible)
         solution = solve(
             with_constant,
             credible,
             Y - credible,
             weights=Weights(beta=self.beta, lam=self.lam, gamma=self.gamma, delta=self.delta, eta=self.eta),
-            solver=self.solver,  # type: ignore[arg-type]
+            solver=self.solver,
             max_iter=self.max_iter,
             tol=self.tol,
         )

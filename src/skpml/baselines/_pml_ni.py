@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import MethodFacts
 from skpml.baselines._common import Array, History, LinearClassifier, Matrix, append
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas, singular_value_threshold, soft_threshold
@@ -163,9 +162,6 @@ class PMLNI(LinearClassifier):
         "44(7):3676–3687, 2022.",
         comparison_threshold=0.5,
     )
-
-    def _check_parameters(self) -> None:
-        check_parameters(self, weights=("lam", "beta", "gamma", "tol"), counts=("max_iter",))
 
     def _fit(self, X: Any, Y: Array) -> None:
         weights = {name: float(getattr(self, name)) for name in ("lam", "beta", "gamma", "tol")}

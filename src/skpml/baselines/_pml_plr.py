@@ -24,7 +24,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import MethodFacts
 from skpml.baselines._common import AnchorClassifier, Array, History, append, square
 from skpml.linalg import polar_factor, ridge_factor
@@ -331,7 +330,9 @@ class PMLPLR(AnchorClassifier):
     %(scaler_and_map)s
     %(fitted)s
 
-    Notes ----- With n rows, h mapped features, c labels and k conjugate-gradient steps (about ten), a fit takes O(nh² +
+    Notes
+    -----
+    With n rows, h mapped features, c labels and k conjugate-gradient steps (about ten), a fit takes O(nh² +
     h³) once and O(n²(d + kc)) per iteration, because every row may contribute to any other; the neighbor graph takes
     O(n²d) up to 10,000 rows, and beyond is searched in cells, which may miss a few neighbors. Memory is O(nh): the n×n
     matrices G, C and Q are never stored; C is formed in blocks whenever a product needs it. ``history_["objective"]``
@@ -382,12 +383,7 @@ class PMLPLR(AnchorClassifier):
     )
 
     def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("alpha", "beta", "lam", "tol"),
-            counts=("n_neighbors", "max_iter"),
-            optional_counts=("n_anchors",),
-        )
+        super()._check_parameters()
         ratio = self.ratio
         if not isinstance(ratio, Real) or isinstance(ratio, bool) or not 0 < ratio <= 1:
             raise ValueError(f"ratio must be a number above 0 and at most 1, got {ratio!r}.")

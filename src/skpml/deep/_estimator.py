@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order, row_order
 from skpml._validation import check_device, check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
     from skpml.deep._ensemble import Ensemble, Trainer
     from skpml.deep._network import Factory
 
-__all__ = ["DeepCandidateLikelihood"]
-
 # Of the ridge regression that the noise rate is estimated from.
 _MOST_ANCHORS = 700
 
 
+@fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class DeepCandidateLikelihood(BasePMLClassifier):
     """Estimate the probability that each label is true, with networks that learn their features.
 
@@ -93,9 +95,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         Labels with a probability above it are predicted; "auto" is 0.5.
     device : str or None, default=None
         PyTorch device, such as "cuda"; None is the CPU.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates, which count as having no label, and about labels that are not a
-        candidate of any row.
+    %(on_empty)s
     random_state : int, RandomState or None, default=None
         Draws the held-out rows, the mini-batches, the first weights and the dropout. PyTorch's own generators are
         not changed. On a CPU, a seed gives identical results.
@@ -120,14 +120,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         The given network.
     scaler_ : transformer or None
         Standardizes the features; None for a custom network.
-    threshold_ : float
-        Labels with a probability above it are predicted.
-    classes_ : ndarray of shape (n_labels,)
-        Names of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X had names.
+    %(fitted)s
 
     Notes
     -----
@@ -138,14 +131,29 @@ class DeepCandidateLikelihood(BasePMLClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
+    %(example_data)s
     >>> from skpml.deep import DeepCandidateLikelihood
-    >>> from skpml.noise import top_up
-    >>> X, truth = make_multilabel_classification(200, random_state=0)
     >>> model = DeepCandidateLikelihood(hidden_layer_sizes=(32,), n_members=1, random_state=0)  # doctest: +SKIP
-    >>> model.fit(X, top_up(truth, 4, random_state=0)).predict_proba(X).shape  # doctest: +SKIP
-    (200, 5)
+    >>> model.fit(X, candidates).predict_proba(X).shape  # doctest: +SKIP
+    (300, 5)
     """
+
+    hidden_layer_sizes: Sequence[int] = (256, 256)
+    dropout: float = 0.5
+    weight_decay: float = 1e-4
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    max_epochs: int = 200
+    patience: int = 15
+    validation_fraction: float = 0.2
+    n_members: int = 5
+    noise_rate: Any = "auto"
+    at_least_one: bool | str = "auto"
+    network: Any = None
+    threshold: float | str = "auto"
+    device: str | None = None
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="deep-candidate-likelihood",
@@ -159,43 +167,6 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     )
 
     _scores_are_probabilities = True
-
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Sequence[int] = (256, 256),
-        dropout: float = 0.5,
-        weight_decay: float = 1e-4,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        max_epochs: int = 200,
-        patience: int = 15,
-        validation_fraction: float = 0.2,
-        n_members: int = 5,
-        noise_rate: Any = "auto",
-        at_least_one: bool | str = "auto",
-        network: Factory | None = None,
-        threshold: float | str = "auto",
-        device: str | None = None,
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.dropout = dropout
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.n_members = n_members
-        self.noise_rate = noise_rate
-        self.at_least_one = at_least_one
-        self.network = network
-        self.threshold = threshold
-        self.device = device
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         from skpml.deep._ensemble import train_ensemble

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbor_similarity
-from skpml.modal_alignment._solver import WEIGHTS, Callback, Weights, check_components, solve
+from skpml.modal_alignment._solver import (
+    WEIGHTS,
+    Basis,
+    Callback,
+    Component,
+    Weights,
+    check_components,
+    solve,
+)
 from skpml.modal_alignment._tuning import choose_weights, share_points
+from skpml.modal_alignment._updates import Prototypes
 from skpml.model_selection import Parameters, PointScores
 from skpml.views import ViewScaler
 
@@ -24,6 +33,7 @@ _NO_CONFIDENCE = 1e-3
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class PMLMA(BasePMLClassifier):
     """Partial multi-label learning by feature-label modal alignment (PML-MA).
 
@@ -53,9 +63,7 @@ class PMLMA(BasePMLClassifier):
     subspace_dim : int or None, default=None
         Dimension m of the common space; None is the smaller of the number of mapped features and of labels.
     %(feature_map)s
-    n_anchors : int or None, default=None
-        Number of anchor rows of the "rbf" map; None follows the published rule, see
-        :func:`skpml.features.default_n_anchors`.
+    %(map_anchors)s
     prototypes : {"mean", "least-squares"}, default="mean"
         Form of the prototypes V.
     basis : {"identity", "orthogonal"}, default="identity"
@@ -119,18 +127,34 @@ class PMLMA(BasePMLClassifier):
     which were computed from the confidences before that step. With the default ``tol``, scores of a classifier fitted to
     the final confidences would differ by about 0.003.
 
-    References
-    ----------
-    %(reference)s
-
-    Examples
-    --------
-    %(example_data)s
+    %(reference_and_data)s
     >>> from skpml import PMLMA
     >>> model = PMLMA().fit(X, candidates)
     >>> model.confidences_.shape
     (300, 5)
     """
+
+    low_rank_weight: float = 1.0
+    alignment_weight: float = 1e-2
+    prototype_weight: float = 1e-2
+    ridge_weight: float = 1.0
+    tune: bool = False
+    n_neighbors: int = 5
+    subspace_dim: int | None = None
+    feature_map: Any = "rbf"
+    n_anchors: int | None = None
+    prototypes: Prototypes = "mean"
+    basis: Basis = "identity"
+    threshold: float | str = "auto"
+    max_iter: int = 50
+    tol: float = 1e-3
+    graph: Any = None
+    views: Any = None
+    view_weights: Any = "auto"
+    without: Collection[Component] = ()
+    on_empty: str = "warn"
+    callback: Callback | None = None
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="pml-ma",
@@ -147,53 +171,6 @@ class PMLMA(BasePMLClassifier):
     )
 
     _takes_views = True
-
-    def __init__(
-        self,
-        *,
-        low_rank_weight: float = 1.0,
-        alignment_weight: float = 1e-2,
-        prototype_weight: float = 1e-2,
-        ridge_weight: float = 1.0,
-        tune: bool = False,
-        n_neighbors: int = 5,
-        subspace_dim: int | None = None,
-        feature_map: Any = "rbf",
-        n_anchors: int | None = None,
-        prototypes: str = "mean",
-        basis: str = "identity",
-        threshold: float | str = "auto",
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        graph: Any = None,
-        views: Any = None,
-        view_weights: Any = "auto",
-        without: Collection[str] = (),
-        on_empty: str = "warn",
-        callback: Callback | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.low_rank_weight = low_rank_weight
-        self.alignment_weight = alignment_weight
-        self.prototype_weight = prototype_weight
-        self.ridge_weight = ridge_weight
-        self.tune = tune
-        self.n_neighbors = n_neighbors
-        self.subspace_dim = subspace_dim
-        self.feature_map = feature_map
-        self.n_anchors = n_anchors
-        self.prototypes = prototypes
-        self.basis = basis
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.graph = graph
-        self.views = views
-        self.view_weights = view_weights
-        self.without = without
-        self.on_empty = on_empty
-        self.callback = callback
-        self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
@@ -218,9 +195,9 @@ class PMLMA(BasePMLClassifier):
             similarity,
             weights=Weights(**self.weights_),
             subspace_dim=self.subspace_dim,
-            prototypes=self.prototypes,  # type: ignore[arg-type]
-            basis=self.basis,  # type: ignore[arg-type]
-            without=self.without,  # type: ignore[arg-type]
+            prototypes=self.prototypes,
+            basis=self.basis,
+            without=self.without,
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
@@ -268,13 +245,7 @@ class PMLMA(BasePMLClassifier):
         return mapped @ self.coef_.astype(X.dtype, copy=False)
 
     def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=(*WEIGHTS, "tol"),
-            counts=("n_neighbors", "max_iter"),
-            optional_counts=("subspace_dim", "n_anchors"),
-            choices={"prototypes": ("mean", "least-squares"), "basis": ("orthogonal", "identity")},
-        )
+        super()._check_parameters()
         if isinstance(self.without, str) or not isinstance(self.without, Collection):
             raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
         check_components(self.without)

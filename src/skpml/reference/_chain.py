@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import label_order
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, as_dense, resolve_feature_map
 
-__all__ = ["CandidateChain"]
 
-
+@fill_docstring
+@dataclass(repr=False, eq=False)
 class CandidateChain(BasePMLClassifier):
     """Classifier chain on candidates taken for true labels.
 
@@ -34,14 +35,11 @@ class CandidateChain(BasePMLClassifier):
     order : sequence of c whole numbers or None, default=None
         Columns of y from the first label of the chain to the last. None begins with the most frequent label; ties are
         broken by the content of the rows, so that the order of columns does not matter.
-    feature_map : {"rbf", "linear"} or transformer, default="rbf"
-        As in :class:`skpml.PMLMA`.
-    n_anchors : int or None, default=None
-        As in :class:`skpml.PMLMA`.
-    threshold : float, "auto" or "non-candidates", default="auto"
-        Scores above it are predicted; for the names see :mod:`skpml.base`. 0 is the cut of the classifiers.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        As in :class:`skpml.PMLMA`.
+    %(feature_map)s
+    %(map_anchors)s
+    %(threshold)s
+        0 is the cut of the classifiers.
+    %(on_empty)s
     random_state : int, RandomState or None, default=None
         Draws the anchors if not all rows are anchors. A random `estimator` has its own.
 
@@ -51,12 +49,9 @@ class CandidateChain(BasePMLClassifier):
         Fitted to the labels in ``order_``; None if there are none.
     order_ : ndarray of int
         Columns in the order of the chain, without labels that all rows or no row has.
-    threshold_ : float
-        Where scores are cut.
-    classes_ : ndarray of shape (c,)
-        Label names.
     feature_map_ : Pipeline
-        Fitted scaler and feature map.
+        Scales and maps the features.
+    %(fitted)s
 
     Notes
     -----
@@ -71,22 +66,21 @@ class CandidateChain(BasePMLClassifier):
     Fitting costs c fits of `estimator` on up to a + c features, for a mapped features: with ridge O(c n a²) in time and
     O(n a) in memory; a is at most 3000 by default. ``feature_map="linear"`` is much cheaper with many rows.
 
-    References
-    ----------
-    J. Read, B. Pfahringer, G. Holmes, E. Frank. Classifier chains for multi-label classification. Machine Learning 85,
-    2011.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from skpml.noise import top_up
+    %(reference_and_data)s
     >>> from skpml.reference import CandidateChain
-    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
-    >>> candidates = top_up(truth, 4, random_state=0)
     >>> model = CandidateChain().fit(X, candidates)
     >>> bool(model.order_[0] == candidates.sum(axis=0).argmax())
     True
     """
+
+    estimator: Any = None
+    _: KW_ONLY
+    order: Any = None
+    feature_map: Any = "rbf"
+    n_anchors: int | None = None
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="chain",
@@ -102,27 +96,8 @@ class CandidateChain(BasePMLClassifier):
         comparison_threshold=0.0,
     )
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        order: Any = None,
-        feature_map: Any = "rbf",
-        n_anchors: int | None = None,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.order = order
-        self.feature_map = feature_map
-        self.n_anchors = n_anchors
-        self.threshold = threshold
-        self.on_empty = on_empty
-        self.random_state = random_state
-
     def _check_parameters(self) -> None:
-        check_parameters(self, optional_counts=("n_anchors",))
+        super()._check_parameters()
         if self.estimator is not None and not hasattr(self.estimator, "fit"):
             raise ValueError(f"estimator must be a classifier or None, got {self.estimator!r}.")
 

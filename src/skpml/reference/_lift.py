@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -15,18 +16,18 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, row_order
-from skpml._validation import check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler
-
-__all__ = ["LIFT"]
 
 _NEVER = -1.0
 # A share of the rows would make distances of all rows to all centers grow with the square of the rows.
 MAX_CLUSTERS = 500
 
 
+@fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class LIFT(BasePMLClassifier):
     """Label-specific features (LIFT), on candidates taken for true labels.
 
@@ -40,11 +41,9 @@ class LIFT(BasePMLClassifier):
         ``m = ⌈ratio · min(positives, negatives)⌉``, but no more than 500; above 0 and at most 1.
     C : float, default=1.0
         Weight of the errors in the support vector machine, above 0.
-    threshold : float, "auto" or "non-candidates", default="auto"
-        Scores above it are predicted; for the names see :mod:`skpml.base`. 0 is the border of the
-        support vector machines.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        As in :class:`skpml.PMLMA`.
+    %(threshold)s
+        0 is the border of the support vector machines.
+    %(on_empty)s
     random_state : int, RandomState or None, default=None
         Draws the first centers of k-means, for all labels from the same seed and in the order of the rows' content.
 
@@ -56,12 +55,8 @@ class LIFT(BasePMLClassifier):
         Decision values are ``distances to centers_ @ coef_ + intercept_``.
     intercept_ : ndarray of shape (c,)
         Intercepts of the labels.
-    threshold_ : float
-        Where scores are cut.
-    classes_ : ndarray of shape (c,)
-        Label names.
-    scaler_ : RangeScaler
-        Fitted scaler of the features to [−1, 1].
+    %(scaler)s
+    %(fitted)s
 
     Notes
     -----
@@ -73,21 +68,18 @@ class LIFT(BasePMLClassifier):
     Fitting takes time O(c n m (d + m)), times the few steps of k-means and of the solver, and memory O(n m) beyond the
     scaled features, where m grows with n up to its limit of 500; the model holds O(c d m) numbers.
 
-    References
-    ----------
-    M.-L. Zhang, L. Wu. LIFT: Multi-label learning with label-specific features. IEEE Transactions on Pattern Analysis and
-    Machine Intelligence 37(1), 2015.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from skpml.noise import top_up
+    %(reference_and_data)s
     >>> from skpml.reference import LIFT
-    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
-    >>> model = LIFT(random_state=0).fit(X, top_up(truth, 4, random_state=0))
+    >>> model = LIFT(random_state=0).fit(X, candidates)
     >>> len(model.centers_)
     5
     """
+
+    ratio: float = 0.1
+    C: float = 1.0
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="lift",
@@ -102,21 +94,6 @@ class LIFT(BasePMLClassifier):
         "37(1):107–120, 2015.",
         comparison_threshold=0.0,
     )
-
-    def __init__(
-        self,
-        *,
-        ratio: float = 0.1,
-        C: float = 1.0,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.ratio = ratio
-        self.C = C
-        self.threshold = threshold
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
         self.scaler_ = RangeScaler().fit(X)
@@ -146,7 +123,7 @@ class LIFT(BasePMLClassifier):
         return scores.astype(X.dtype)
 
     def _check_parameters(self) -> None:
-        check_parameters(self, weights=("ratio", "C"))
+        super()._check_parameters()
         if not 0 < self.ratio <= 1:
             raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio!r}.")
         if self.C == 0:

@@ -1,7 +1,8 @@
-"""ML-kNN: how likely a label is, given how many neighbours have it."""
+"""ML-kNN: how likely a label is, given how many neighbors have it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_chunked
 
-from skpml._validation import check_parameters
+from skpml._docstrings import fill_docstring
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler
-
-__all__ = ["MLKNN"]
 
 Counts = NDArray[np.float64]
 
@@ -21,6 +20,8 @@ Counts = NDArray[np.float64]
 _BLOCK = 32
 
 
+@fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class MLKNN(BasePMLClassifier):
     """Multi-label k nearest neighbors (ML-kNN), on candidates taken for true labels.
 
@@ -38,10 +39,9 @@ class MLKNN(BasePMLClassifier):
         Number k of neighbors; all other rows if there are fewer.
     smoothing : float, default=1.0
         Weight s of the smoothing, above 0.
-    threshold : float, "auto" or "non-candidates", default="auto"
-        Scores above it are predicted; for the names see :mod:`skpml.base`. The paper uses 0.5.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        As in :class:`skpml.PMLMA`.
+    %(threshold)s
+        The paper uses 0.5.
+    %(on_empty)s
 
     Attributes
     ----------
@@ -51,12 +51,8 @@ class MLKNN(BasePMLClassifier):
         P(δ | no label) and P(δ | label).
     n_neighbors_ : int
         The k that was used.
-    threshold_ : float
-        Where scores are cut.
-    classes_ : ndarray of shape (c,)
-        Label names.
-    scaler_ : RangeScaler
-        Fitted scaler of the features to [−1, 1].
+    %(scaler)s
+    %(fitted)s
 
     Notes
     -----
@@ -68,20 +64,17 @@ class MLKNN(BasePMLClassifier):
     The model holds the training rows and their labels. Fitting takes time O(n²(d + log k)), predicting m rows
     O(m n d), both in blocks of fixed memory.
 
-    References
-    ----------
-    M.-L. Zhang, Z.-H. Zhou. ML-KNN: A lazy learning approach to multi-label learning. Pattern Recognition 40, 2007.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from skpml.noise import top_up
+    %(reference_and_data)s
     >>> from skpml.reference import MLKNN
-    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
-    >>> model = MLKNN().fit(X, top_up(truth, 4, random_state=0))
+    >>> model = MLKNN().fit(X, candidates)
     >>> model.likelihood_.shape
     (2, 11, 5)
     """
+
+    n_neighbors: int = 10
+    smoothing: float = 1.0
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
 
     _facts = MethodFacts(
         name="ml-knn",
@@ -96,21 +89,8 @@ class MLKNN(BasePMLClassifier):
         comparison_threshold=0.5,
     )
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        smoothing: float = 1.0,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothing = smoothing
-        self.threshold = threshold
-        self.on_empty = on_empty
-
     def _check_parameters(self) -> None:
-        check_parameters(self, weights=("smoothing",), counts=("n_neighbors",))
+        super()._check_parameters()
         if self.smoothing == 0:
             raise ValueError("smoothing must be above 0: a count that was never seen has no probability.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,17 +11,18 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, encode_labels
 from skpml.base import BasePMLClassifier
 from skpml.reference._ridge import CandidateRidge
-
-__all__ = ["Oracle"]
 
 # What the scores are, best first, and where the estimator itself cuts them. Probabilities come before decision values
 # because ranking compares labels with each other, and separate classifiers need not agree on the scale of the latter.
 _CUTS = {"predict_proba": 0.5, "decision_function": 0.0, "predict": 0.5}
 
 
+@fill_docstring
+@dataclass(repr=False, eq=False)
 class Oracle(BasePMLClassifier):
     """A ceiling: an estimator trained on true labels, as if no candidate were false.
 
@@ -47,10 +48,7 @@ class Oracle(BasePMLClassifier):
     ----------
     estimator_ : estimator
         The fitted estimator.
-    threshold_ : float
-        Where the scores are cut; the estimator's own cut by default.
-    classes_ : ndarray of shape (c,)
-        Label names.
+    %(fitted)s
 
     Notes
     -----
@@ -65,29 +63,20 @@ class Oracle(BasePMLClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
+    %(example_data)s
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from skpml.noise import top_up
     >>> from skpml.reference import Oracle
-    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
-    >>> candidates = top_up(truth, 4, random_state=0)
     >>> ceiling = Oracle(RandomForestClassifier(random_state=0)).fit(X, candidates, truth=truth)
     >>> ceiling.decision_function(X).shape
     (300, 5)
     """
 
-    _threshold_rules = ("auto",)
+    estimator: Any = None
+    _: KW_ONLY
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.on_empty = on_empty
+    _threshold_rules = ("auto",)
 
     def fit(self, X: Any, y: Any, truth: Any = None) -> Self:
         """Learn from rows and their true labels.

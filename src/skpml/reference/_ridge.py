@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
-from skpml.base import BasePMLClassifier, MethodFacts, check_parameters
+from skpml._docstrings import fill_docstring
+from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
 from skpml.linalg import ridge_factor
 
-__all__ = ["CandidateRidge"]
 
-
+@fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class CandidateRidge(BasePMLClassifier):
     """Ridge regression from mapped features to the given labels, one output per label.
 
@@ -26,27 +27,19 @@ class CandidateRidge(BasePMLClassifier):
     ----------
     gamma : float, default=1.0
         Weight of the squared coefficients, at least 0.
-    feature_map : {"rbf", "linear"} or transformer, default="rbf"
-        As in :class:`skpml.PMLMA`.
-    n_anchors : int or None, default=None
-        As in :class:`skpml.PMLMA`.
-    threshold : float, "auto" or "non-candidates", default="auto"
-        Scores above it are predicted; for the names see :mod:`skpml.base`.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates and labels that are no row's candidate.
-    random_state : int, RandomState or None, default=None
-        Draws the anchors.
+    %(feature_map)s
+    %(map_anchors)s
+    %(threshold)s
+    %(on_empty)s
+    %(anchor_random_state)s
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_mapped_features, c)
         Scores are ``mapped @ coef_``.
-    threshold_ : float
-        Where scores are cut.
-    classes_ : ndarray of shape (c,)
-        Label names.
     feature_map_ : Pipeline
-        Fitted scaler and feature map.
+        Scales and maps the features.
+    %(fitted)s
 
     Notes
     -----
@@ -55,12 +48,18 @@ class CandidateRidge(BasePMLClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
+    %(example_data)s
     >>> from skpml.reference import CandidateRidge
-    >>> X, truth = make_multilabel_classification(300, allow_unlabeled=False, random_state=0)
-    >>> CandidateRidge().fit(X, truth).predict(X).shape
+    >>> CandidateRidge().fit(X, candidates).predict(X).shape
     (300, 5)
     """
+
+    gamma: float = 1.0
+    feature_map: Any = "rbf"
+    n_anchors: int | None = None
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="ridge",
@@ -84,23 +83,6 @@ class CandidateRidge(BasePMLClassifier):
         ),
     )
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        feature_map: Any = "rbf",
-        n_anchors: int | None = None,
-        threshold: float | str = "auto",
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.feature_map = feature_map
-        self.n_anchors = n_anchors
-        self.threshold = threshold
-        self.on_empty = on_empty
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows and their candidate labels.
 
@@ -120,9 +102,6 @@ class CandidateRidge(BasePMLClassifier):
             The fitted estimator.
         """
         return self._fit_weighted(X, y, sample_weight)
-
-    def _check_parameters(self) -> None:
-        check_parameters(self, weights=("gamma",), optional_counts=("n_anchors",))
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         weights = self._weights
