@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,6 @@ from sklearn.model_selection import KFold
 
 from skpml.baselines._fbd_pml import (
     FBDPML,
-    Weights,
     minimize_on_simplex,
     solve,
     squared_distances,
@@ -21,7 +22,7 @@ from skpml.datasets import load_dataset
 from skpml.graph import neighbor_similarity
 from skpml.metrics import average_precision
 
-WEIGHTS = Weights(classifier=0.3, feature_focus=0.2, label_focus=2.0, manifold=0.4, fidelity=0.7)
+WEIGHTS = FBDPML(lam1=0.3, lam2=0.2, lam3=2.0, lam4=0.4, lam5=0.7)
 
 
 def problem(n=40, d=6, c=5, seed=0):
@@ -42,11 +43,11 @@ def objective(mapped, X, Y, A, W, M, F, P, mass, weights):
     )
     return (
         ((mapped @ W - P) ** 2).sum()
-        + weights.classifier * (W**2).sum()
-        + weights.feature_focus * clusters
-        + weights.label_focus * sum(((P[i] - mass[i] * F[i]) ** 2).sum() for i in range(len(X)))
-        + weights.manifold * graph
-        + weights.fidelity * ((P - Y) ** 2).sum()
+        + weights.lam1 * (W**2).sum()
+        + weights.lam2 * clusters
+        + weights.lam3 * sum(((P[i] - mass[i] * F[i]) ** 2).sum() for i in range(len(X)))
+        + weights.lam4 * graph
+        + weights.lam5 * ((P - Y) ** 2).sum()
     )
 
 
@@ -107,7 +108,7 @@ def test_prototypes_are_weighted_means():
     assert_allclose(update_prototypes(X, F), expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("weights", [WEIGHTS, Weights(), Weights(manifold=5.0, label_focus=0.1)])
+@pytest.mark.parametrize("weights", [WEIGHTS, FBDPML(), FBDPML(lam4=5.0, lam3=0.1)])
 def test_no_update_raises_the_objective(weights):
     """With the label mass fixed, each block update lowers the objective or leaves it."""
     X, Y, A = problem()
@@ -118,7 +119,7 @@ def test_no_update_raises_the_objective(weights):
     for _ in range(4):
         mass = np.maximum(P.sum(axis=1, keepdims=True), 0.5)
         states = [(W, M, F, P)]
-        W = np.linalg.solve(mapped.T @ mapped + weights.classifier * np.eye(7), mapped.T @ P)
+        W = np.linalg.solve(mapped.T @ mapped + weights.lam1 * np.eye(7), mapped.T @ P)
         states.append((W, M, F, P))
         M = update_prototypes(X, F)
         states.append((W, M, F, P))
@@ -150,7 +151,7 @@ def test_memberships_are_stationary_where_nothing_moves_them():
     _, Y, A = problem()
     P = Y * np.random.default_rng(1).uniform(0.3, 1, Y.shape)
     mass = P.sum(axis=1, keepdims=True)
-    weights = Weights(feature_focus=0, manifold=0)
+    weights = FBDPML(lam2=0, lam4=0)
     F = update_memberships(
         Y / Y.sum(axis=1, keepdims=True), P, Y, np.ones_like(Y), mass, A, A.sum(axis=1), weights
     )
@@ -159,7 +160,7 @@ def test_memberships_are_stationary_where_nothing_moves_them():
 
 def test_history_is_the_objective():
     X, Y, A = problem()
-    one = solve(X, X, Y, A, weights=WEIGHTS, max_iter=1)
+    one = solve(X, X, Y, A, replace(WEIGHTS, max_iter=1))
     W, M, F, P = one.coef, one.prototypes, one.memberships, one.predictive_labels
     expected = objective(X, X, Y, A.toarray(), W, M, F, P, Y.sum(axis=1), WEIGHTS)
     assert_allclose(one.history["objective"], [expected], rtol=1e-10)
@@ -170,7 +171,7 @@ def test_history_is_the_objective():
 def test_first_classifier_is_ridge_on_the_candidates():
     X, Y, A = problem()
     ridge = Ridge(alpha=0.3, fit_intercept=False).fit(X, Y)
-    assert_allclose(solve(X, X, Y, A, weights=WEIGHTS, max_iter=1).coef, ridge.coef_.T, atol=1e-10)
+    assert_allclose(solve(X, X, Y, A, replace(WEIGHTS, max_iter=1)).coef, ridge.coef_.T, atol=1e-10)
 
 
 @settings(max_examples=20, deadline=None)
@@ -183,8 +184,8 @@ def test_first_classifier_is_ridge_on_the_candidates():
 def test_invariants(seed, feature_focus, label_focus, manifold):
     X, Y, A = problem(seed=seed)
     Y[0] = 0
-    weights = Weights(feature_focus=feature_focus, label_focus=label_focus, manifold=manifold)
-    solution = solve(X, X, Y, A, weights=weights)
+    weights = FBDPML(lam2=feature_focus, lam3=label_focus, lam4=manifold)
+    solution = solve(X, X, Y, A, weights)
     F, P = solution.memberships, solution.predictive_labels
     assert (F >= 0).all()
     assert (F[Y == 0] == 0).all()
@@ -198,12 +199,12 @@ def test_one_candidate_a_row_leaves_nothing_to_share():
     X, _, A = problem()
     Y = np.eye(5)[np.random.default_rng(0).integers(0, 5, 40)]
     for max_iter in (1, 2, 5):
-        assert_array_equal(solve(X, X, Y, A, weights=WEIGHTS, max_iter=max_iter).memberships, Y)
+        assert_array_equal(solve(X, X, Y, A, replace(WEIGHTS, max_iter=max_iter)).memberships, Y)
 
 
 def test_large_fidelity_believes_every_candidate():
     X, Y, A = problem()
-    believing = solve(X, X, Y, A, weights=Weights(fidelity=1e9)).predictive_labels
+    believing = solve(X, X, Y, A, FBDPML(lam5=1e9)).predictive_labels
     assert_allclose(believing, Y, atol=1e-7)
 
 
@@ -211,7 +212,7 @@ def test_manifold_weight_makes_neighbours_alike():
     X, Y, A = problem()
 
     def roughness(manifold):
-        F = solve(X, X, Y, A, weights=Weights(feature_focus=1, label_focus=1, manifold=manifold)).memberships
+        F = solve(X, X, Y, A, FBDPML(lam2=1, lam3=1, lam4=manifold)).memberships
         return np.vdot(F, A.sum(axis=1)[:, None] * F - A @ F)
 
     values = [roughness(manifold) for manifold in (0, 0.1, 1, 10)]
@@ -221,12 +222,12 @@ def test_manifold_weight_makes_neighbours_alike():
 
 def test_stops_at_the_tolerance_but_not_before_the_third_iteration():
     X, Y, A = problem()
-    assert len(solve(X, X, Y, A, weights=WEIGHTS, tol=1e3).history["objective"]) == 3
-    tight = solve(X, X, Y, A, weights=WEIGHTS, tol=1e-6, max_iter=500)
+    assert len(solve(X, X, Y, A, replace(WEIGHTS, tol=1e3)).history["objective"]) == 3
+    tight = solve(X, X, Y, A, replace(WEIGHTS, tol=1e-6, max_iter=500))
     J = tight.history["objective"]
     assert tight.converged
     assert abs(J[-1] - J[-2]) <= 1e-6 * J[-2] < abs(J[-2] - J[-3])
-    assert not solve(X, X, Y, A, weights=WEIGHTS, tol=0, max_iter=3).converged
+    assert not solve(X, X, Y, A, replace(WEIGHTS, tol=0, max_iter=3)).converged
 
 
 class TestEstimator:

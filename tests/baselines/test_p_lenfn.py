@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -11,7 +13,6 @@ from sklearn.model_selection import KFold
 from skpml.baselines import _p_lenfn
 from skpml.baselines._p_lenfn import (
     PLENFN,
-    Weights,
     _Classifier,
     _descend,
     enhance_labels,
@@ -23,7 +24,7 @@ from skpml.metrics import average_precision, ranking_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-WEIGHTS = Weights(lam1=2.0, lam2=0.7, lam3=0.05, lam4=3.0)
+WEIGHTS = PLENFN(lam1=2.0, lam2=0.7, lam3=0.05, lam4=3.0)
 
 
 def problem(n=50, d=4, c=5, seed=0):
@@ -119,7 +120,7 @@ class TestSolver:
 
     def test_without_guidance_it_is_ridge_regression(self):
         X, J, U, V = guided()
-        one = solve(X, J, 0 * U, V, weights=Weights(lam1=2.0, lam2=0), max_iter=1)
+        one = solve(X, J, 0 * U, V, PLENFN(lam1=2.0, lam2=0, max_iter=1))
         assert_allclose(one.coef, np.linalg.solve(2 * X.T @ X + 2.0 * np.eye(5), X.T @ J), atol=1e-10)
 
     def test_an_indefinite_laplacian_leaves_a_minimum(self):
@@ -127,11 +128,11 @@ class TestSolver:
         X, J, U, V = guided()
         X, V = np.hstack([X, X]), np.vstack([V, V])
         J[:, 1] = 0.7 * J[:, 0]
-        weights = Weights(lam1=0.0, lam2=5.0)
+        weights = PLENFN(lam1=0.0, lam2=5.0)
         L = label_laplacian(J)
         assert np.linalg.eigvalsh(L + L.T).min() < -1e-3
         assert _Classifier(X, weights, L).raised > 0
-        solution = solve(X, J, U, V, weights=weights, max_iter=20)
+        solution = solve(X, J, U, V, replace(weights, max_iter=20))
         assert np.isfinite(solution.coef).all()
 
     def test_step_follows_the_slope(self):
@@ -173,7 +174,7 @@ class TestSolver:
         X, J, U, V = guided()
         L = label_laplacian(J)
         B = 2.0 * np.eye(5) + 0.35 * (L + L.T)
-        solution = solve(X, J, U, V, weights=WEIGHTS, max_iter=25, tol=0)
+        solution = solve(X, J, U, V, replace(WEIGHTS, max_iter=25, tol=0))
         objective = []
         for _ in range(25):
             M = expit(X @ V)
@@ -196,15 +197,15 @@ class TestSolver:
     @pytest.mark.parametrize("size", [1, 30, 1000])
     def test_objective_never_rises(self, size):
         X, J, U, V = guided(n=200)
-        history = solve(size * X, J, size * U, V, weights=WEIGHTS, max_iter=60, tol=0).history["objective"]
+        history = solve(size * X, J, size * U, V, replace(WEIGHTS, max_iter=60, tol=0)).history["objective"]
         assert np.isfinite(history).all()
         assert np.diff(history).max() <= 1e-9 * history[0]
 
     def test_stops_after_the_fifth_iteration_and_says_so(self):
         X, J, U, V = guided()
-        loose = solve(X, J, U, V, weights=WEIGHTS, tol=1)
-        tight = solve(X, J, U, V, weights=WEIGHTS, max_iter=3000)
-        cut = solve(X, J, U, V, weights=WEIGHTS, max_iter=4)
+        loose = solve(X, J, U, V, replace(WEIGHTS, tol=1))
+        tight = solve(X, J, U, V, replace(WEIGHTS, max_iter=3000))
+        cut = solve(X, J, U, V, replace(WEIGHTS, max_iter=4))
         assert loose.converged
         assert len(loose.history["objective"]) == 6
         assert tight.converged

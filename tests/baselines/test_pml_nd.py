@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -9,7 +11,6 @@ from sklearn.model_selection import KFold
 
 from skpml.baselines._pml_nd import (
     PMLND,
-    Weights,
     cosine_distances,
     credible_labels,
     innocence,
@@ -168,12 +169,12 @@ class TestSecondStage:
 
     def test_without_penalties_it_is_least_squares(self):
         X, T, N = stage_two()
-        solution = solve(X, T, N, weights=Weights(beta=1e-9, lam=0, gamma=0, delta=0), tol=1e-12)
+        solution = solve(X, T, N, PMLND(beta=1e-9, lam=0, gamma=0, delta=0, tol=1e-12))
         assert_allclose(solution.coef, np.linalg.lstsq(X, T, rcond=None)[0], atol=1e-6)
 
     def test_repeated_features_without_penalties(self):
         X, T, N = stage_two()
-        solution = solve(np.hstack([X, X]), T, N, weights=Weights(beta=0, lam=0, gamma=0, delta=0, eta=0))
+        solution = solve(np.hstack([X, X]), T, N, PMLND(beta=0, lam=0, gamma=0, delta=0, eta=0))
         assert_allclose(
             np.hstack([X, X]) @ solution.coef, X @ np.linalg.lstsq(X, T, rcond=None)[0], atol=1e-6
         )
@@ -181,8 +182,8 @@ class TestSecondStage:
     def test_settles_where_the_objective_is_flat(self):
         """First-order conditions in W and Hn. It ends where the objective repeats: half of the digits of the slopes."""
         X, T, N = stage_two()
-        weights = Weights(beta=0.1, lam=0.5, gamma=0.2, delta=0.3)
-        solution = solve(X, T, N, weights=weights, tol=0, max_iter=8000)
+        weights = PMLND(beta=0.1, lam=0.5, gamma=0.2, delta=0.3, tol=0, max_iter=8000)
+        solution = solve(X, T, N, weights)
         W, H, R = solution.coef, solution.noise_coef, cosine_distances(T, N)
         within, between = scatter(X, T)
         slope = 2 * X.T @ (X @ W - T) + 0.1 * W / np.linalg.norm(W, axis=1, keepdims=True)
@@ -207,8 +208,8 @@ class TestSecondStage:
 
     def test_stops_at_the_tolerance_and_says_so(self):
         X, T, N = stage_two()
-        solution = solve(X, T, N, weights=Weights(), tol=1e-6, max_iter=500)
-        cut = solve(X, T, N, weights=Weights(), tol=0, max_iter=3)
+        solution = solve(X, T, N, PMLND(tol=1e-6, max_iter=500))
+        cut = solve(X, T, N, PMLND(tol=0, max_iter=3))
         changes = np.abs(np.diff(solution.history["objective"])) / solution.history["objective"][:-1]
         assert solution.converged
         assert len(changes) > 2
@@ -218,7 +219,7 @@ class TestSecondStage:
 
     def test_large_row_weight_empties_the_classifier(self):
         X, T, N = stage_two()
-        assert np.abs(solve(X, T, N, weights=Weights(beta=1e6)).coef).max() < 1e-6
+        assert np.abs(solve(X, T, N, PMLND(beta=1e6)).coef).max() < 1e-6
 
     def test_multiplicative_iterations_by_hand(self):
         X, T, N = stage_two()
@@ -235,8 +236,8 @@ class TestSecondStage:
             step = Z - (G @ Z - X.T @ N + delta * W @ R) / lipschitz
             b_before, b = b, (1 + np.sqrt(4 * b**2 + 1)) / 2
             before, H = H, np.sign(step) * np.maximum(np.abs(step) - lam / lipschitz, 0)
-        weights = Weights(beta=beta, lam=lam, gamma=gamma, delta=delta, eta=eta)
-        solution = solve(X, T, N, weights=weights, solver="multiplicative", max_iter=3, tol=0)
+        weights = PMLND(beta=beta, lam=lam, gamma=gamma, delta=delta, eta=eta)
+        solution = solve(X, T, N, replace(weights, solver="multiplicative", max_iter=3, tol=0))
         assert_allclose(solution.coef, W, rtol=1e-8)
         assert_allclose(solution.noise_coef, H, atol=1e-10)
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -12,7 +14,6 @@ from skpml.baselines import _pml_plr
 from skpml.baselines._pml_plr import (
     PMLPLR,
     Reconstruction,
-    Weights,
     distance_loss,
     distance_product,
     gram_root,
@@ -31,7 +32,11 @@ from skpml.graph import neighbor_similarity
 from skpml.linalg import project_to_simplex
 from skpml.metrics import average_precision, hamming_loss, ranking_loss
 
-WEIGHTS = Weights(alpha=5.0, beta=0.2, lam=0.7)
+WEIGHTS = PMLPLR(alpha=5.0, beta=0.2, lam=0.7)
+
+
+def ratio_for(n_codes, Y):
+    return (n_codes - 0.5) / Y.shape[1]
 
 
 def problem(n=40, d=6, c=5, seed=0):
@@ -86,7 +91,7 @@ def test_agrees_with_the_slow_reference(monkeypatch, m, rows_a_block):
     X, Y, L = problem()
     monkeypatch.setattr(_pml_plr, "_BLOCK_CELLS", 40 * rows_a_block)
     mapped = np.hstack([np.tanh(X), np.ones((40, 1))])
-    fast = solve(mapped, X, Y, L, weights=WEIGHTS, n_codes=m, max_iter=5)
+    fast = solve(mapped, X, Y, L, replace(WEIGHTS, ratio=ratio_for(m, Y), max_iter=5))
     ridge = np.linalg.solve(mapped.T @ mapped + 0.7 * np.eye(7), mapped.T @ Y)
     P = leading_directions(Y.T @ (Y + mapped @ ridge), m)
     slow = reference_fit(
@@ -256,7 +261,7 @@ class TestPseudoLabels:
 def test_invariants(seed, alpha, beta, m, max_iter):
     X, Y, L = problem(seed=seed)
     Y[0] = 0
-    solution = solve(X, X, Y, L, weights=Weights(alpha=alpha, beta=beta), n_codes=m, max_iter=max_iter)
+    solution = solve(X, X, Y, L, PMLPLR(alpha=alpha, beta=beta, ratio=ratio_for(m, Y), max_iter=max_iter))
     P, C, F, E = (
         solution.label_directions,
         dense(solution.reconstruction),
@@ -275,7 +280,7 @@ def test_invariants(seed, alpha, beta, m, max_iter):
 
 def test_objective_is_the_sum_of_its_terms():
     X, Y, L = problem()
-    history = solve(X, X, Y, L, weights=WEIGHTS, n_codes=3).history
+    history = solve(X, X, Y, L, replace(WEIGHTS, ratio=ratio_for(3, Y))).history
     terms = [values for name, values in history.items() if name != "objective"]
     assert len(terms) == 7
     assert_allclose(np.sum(terms, axis=0), history["objective"])
@@ -283,17 +288,17 @@ def test_objective_is_the_sum_of_its_terms():
 
 def test_first_classifier_is_ridge_on_the_candidates():
     X, Y, L = problem()
-    first = solve(X, X, Y, L, weights=WEIGHTS, n_codes=3, max_iter=1)
+    first = solve(X, X, Y, L, replace(WEIGHTS, ratio=ratio_for(3, Y), max_iter=1))
     assert_allclose(first.coef, Ridge(alpha=0.7, fit_intercept=False).fit(X, Y).coef_.T, atol=1e-10)
 
 
 def test_start_makes_little_difference(monkeypatch):
     """The authors start from random directions; ours are chosen, and lead to nearly the same place."""
     X, Y, L = problem(n=80)
-    chosen = solve(X, X, Y, L, weights=Weights(), n_codes=4)
+    chosen = solve(X, X, Y, L, PMLPLR(ratio=ratio_for(4, Y)))
     turned = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 4)))[0].T
     monkeypatch.setattr(_pml_plr, "leading_directions", lambda M, count: turned)
-    drawn = solve(X, X, Y, L, weights=Weights(), n_codes=4)
+    drawn = solve(X, X, Y, L, PMLPLR(ratio=ratio_for(4, Y)))
     assert np.abs(chosen.scores - drawn.scores).max() < 0.1 * np.ptp(chosen.scores)
     assert np.corrcoef(chosen.scores.ravel(), drawn.scores.ravel())[0, 1] > 0.99
 
@@ -301,13 +306,13 @@ def test_start_makes_little_difference(monkeypatch):
 def test_stop_rule():
     """Not before the sixth iteration; then where the objective falls by less than tol, or rises."""
     X, Y, L = problem()
-    J = solve(X, X, Y, L, weights=WEIGHTS, n_codes=3, tol=0, max_iter=60).history["objective"]
+    J = solve(X, X, Y, L, replace(WEIGHTS, ratio=ratio_for(3, Y), tol=0, max_iter=60)).history["objective"]
     stops = [t for t in range(6, len(J) + 1) if J[t - 2] - J[t - 1] < 0]
     assert stops == [len(J)]
-    at_once = solve(X, X, Y, L, weights=WEIGHTS, n_codes=3, tol=10)
+    at_once = solve(X, X, Y, L, replace(WEIGHTS, ratio=ratio_for(3, Y), tol=10))
     assert len(at_once.history["objective"]) == 6
     assert at_once.converged
-    assert not solve(X, X, Y, L, weights=WEIGHTS, n_codes=3, tol=10, max_iter=5).converged
+    assert not solve(X, X, Y, L, replace(WEIGHTS, ratio=ratio_for(3, Y), tol=10, max_iter=5)).converged
 
 
 class TestEstimator:

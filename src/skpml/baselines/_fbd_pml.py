@@ -18,57 +18,37 @@ _SMALLEST_MASS = 0.5
 _TINY = 1e-12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """Weights of the objective: classifier size λ1, feature focus λ2, label focus λ3, manifold λ4, fidelity λ5."""
-
-    classifier: float = 0.01
-    feature_focus: float = 0.01
-    label_focus: float = 10.0
-    manifold: float = 0.1
-    fidelity: float = 1.0
-
-
-def solve(
-    mapped: Array,
-    X: Array,
-    Y: Array,
-    similarity: Any,
-    *,
-    weights: Weights,
-    max_iter: int = 50,
-    tol: float = 1e-4,
-) -> Bunch:
+def solve(mapped: Array, X: Array, Y: Array, similarity: Any, model: FBDPML) -> Bunch:
     """Minimize FBD-PML's objective by block updates, each of which cannot raise it.
 
     ``mapped`` is Φ (n×h), X are scaled features for the prototypes, ``similarity`` symmetric graph weights without self
-    loops. Stops from the third iteration on when the objective changes relatively by less than ``tol``.
+    loops; weights and stop rule are those of the model. Stops from the third iteration on when the objective changes relatively by less than ``tol``.
     """
-    solve_ridge = ridge_factor(mapped, ridge=float(weights.classifier))
+    solve_ridge = ridge_factor(mapped, ridge=float(model.lam1))
     degrees = similarity.sum(axis=1)
     P, F = Y, Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
     history: History = {}
     converged = False
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(1, model.max_iter + 1):
         W = solve_ridge(mapped.T @ P)
         scores = mapped @ W
         M = update_prototypes(X, F)
         D = squared_distances(X, M)
         mass = np.maximum(P.sum(axis=1, keepdims=True), _SMALLEST_MASS)
-        F = update_memberships(F, P, Y, D, mass, similarity, degrees, weights)
-        P = update_predictive_labels(scores, F, Y, mass, weights)
+        F = update_memberships(F, P, Y, D, mass, similarity, degrees, model)
+        P = update_predictive_labels(scores, F, Y, mass, model)
         losses = {
             "classifier": square(scores - P),
-            "coefficients": weights.classifier * square(W),
-            "feature_focus": weights.feature_focus * float(np.vdot(F * F, D)),
-            "label_focus": weights.label_focus * square(P - mass * F),
-            "manifold": weights.manifold * float(np.vdot(F, degrees[:, None] * F - similarity @ F)),
-            "fidelity": weights.fidelity * square(P - Y),
+            "coefficients": model.lam1 * square(W),
+            "feature_focus": model.lam2 * float(np.vdot(F * F, D)),
+            "label_focus": model.lam3 * square(P - mass * F),
+            "manifold": model.lam4 * float(np.vdot(F, degrees[:, None] * F - similarity @ F)),
+            "fidelity": model.lam5 * square(P - Y),
         }
         append(history, **losses, objective=sum(losses.values()))
         if iteration > 2:
             before, now = history["objective"][-2:]
-            converged = abs(before - now) <= tol * before
+            converged = abs(before - now) <= model.tol * before
             if converged:
                 break
     return Bunch(
@@ -95,7 +75,7 @@ def squared_distances(X: Array, M: Array) -> Array:
 
 
 def update_memberships(
-    F: Array, P: Array, Y: Array, D: Array, mass: Array, similarity: Any, degrees: Array, weights: Weights
+    F: Array, P: Array, Y: Array, D: Array, mass: Array, similarity: Any, degrees: Array, model: FBDPML
 ) -> Array:
     """F: minimize feature focus, label focus and a bound on the manifold term, exactly and for all rows at once.
 
@@ -103,10 +83,8 @@ def update_memberships(
     so the objective cannot rise, and it leaves a separate quadratic problem for every row.
     """
     degrees = degrees[:, None]
-    curvature = (
-        weights.feature_focus * D + weights.label_focus * mass**2 + 2 * weights.manifold * degrees + _TINY
-    )
-    slope = weights.label_focus * mass * P + weights.manifold * (degrees * F + similarity @ F)
+    curvature = model.lam2 * D + model.lam3 * mass**2 + 2 * model.lam4 * degrees + _TINY
+    slope = model.lam3 * mass * P + model.lam4 * (degrees * F + similarity @ F)
     return minimize_on_simplex(curvature, slope, Y)
 
 
@@ -130,9 +108,9 @@ def minimize_on_simplex(a: Array, b: Array, allowed: Array) -> Array:
     return f / np.where(sums > 0, sums, 1)
 
 
-def update_predictive_labels(scores: Array, F: Array, Y: Array, mass: Array, weights: Weights) -> Array:
+def update_predictive_labels(scores: Array, F: Array, Y: Array, mass: Array, model: FBDPML) -> Array:
     """P: weighted mean of the scores, ``s_i F`` and the candidates, clipped to [0, Y]."""
-    label_focus, fidelity = weights.label_focus, weights.fidelity
+    label_focus, fidelity = model.lam3, model.lam5
     mean = (scores + label_focus * mass * F + fidelity * Y) / (1 + label_focus + fidelity)
     return np.clip(mean, 0, 1) * Y
 
@@ -232,14 +210,7 @@ class FBDPML(AnchorClassifier):
 
     def _fit(self, X: Any, Y: Array) -> Array:
         mapped, scaled, similarity = self._map(X)
-        weights = Weights(
-            classifier=self.lam1,
-            feature_focus=self.lam2,
-            label_focus=self.lam3,
-            manifold=self.lam4,
-            fidelity=self.lam5,
-        )
-        solution = solve(mapped, scaled, Y, similarity, weights=weights, max_iter=self.max_iter, tol=self.tol)
+        solution = solve(mapped, scaled, Y, similarity, self)
         self.coef_ = solution.coef
         self.confidences_ = solution.predictive_labels
         self.memberships_ = solution.memberships

@@ -95,45 +95,34 @@ def label_laplacian(J: Matrix) -> Matrix:
     return np.diag(R.sum(axis=1)) - R
 
 
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """Weights λ₁ (size of W), λ₂ (similar columns for labels that occur together), λ₃ (size of U), λ₄ (size of V)."""
-
-    lam1: float = 10.0
-    lam2: float = 1.0
-    lam3: float = 0.01
-    lam4: float = 10.0
-
-
-def solve(
-    X: Matrix, J: Matrix, U: Matrix, V: Matrix, *, weights: Weights, max_iter: int = 200, tol: float = 1e-3
-) -> Bunch:
+def solve(X: Matrix, J: Matrix, U: Matrix, V: Matrix, model: PLENFN) -> Bunch:
     """Minimize ``‖XW − J‖² + ‖XW − σ(XV)U‖² + λ₁‖W‖² + λ₂ tr(W L Wᵀ) + λ₃‖U‖² + λ₄‖V‖²`` by alternating steps.
 
     W and U exactly, V by a gradient step of length 0.001, halved while its part of the objective would rise. Stops when
-    the objective falls relatively by less than ``tol``, after the fifth iteration.
+    the objective falls relatively by less than ``tol``, after the fifth iteration. Weights and stop rule are those of the
+    model.
     """
     laplacian = label_laplacian(J)
-    classifier = _Classifier(X, weights, laplacian)
+    classifier = _Classifier(X, model, laplacian)
     M = expit(X @ V)
     step = _STEP
     objective: list[float] = []
     converged = False
-    while not converged and len(objective) < max_iter:
+    while not converged and len(objective) < model.max_iter:
         W = classifier.solve(M @ U + J)
         scores = X @ W
-        U = ridge_factor(M, ridge=weights.lam3)(M.T @ scores)
-        V, M, step = _descend(X, V, M, U, scores, weights.lam4, min(2 * step, _STEP))
+        U = ridge_factor(M, ridge=model.lam3)(M.T @ scores)
+        V, M, step = _descend(X, V, M, U, scores, model.lam4, min(2 * step, _STEP))
         value = (
             np.sum((scores - J) ** 2)
             + np.sum((scores - M @ U) ** 2)
-            + weights.lam1 * np.sum(W**2)
-            + weights.lam2 * np.vdot(W, W @ laplacian)
-            + weights.lam3 * np.sum(U**2)
-            + weights.lam4 * np.sum(V**2)
+            + model.lam1 * np.sum(W**2)
+            + model.lam2 * np.vdot(W, W @ laplacian)
+            + model.lam3 * np.sum(U**2)
+            + model.lam4 * np.sum(V**2)
         )
         if len(objective) >= _FIRST_STOP:
-            converged = bool(objective[-1] - value <= tol * abs(objective[-1]))
+            converged = bool(objective[-1] - value <= model.tol * abs(objective[-1]))
         objective.append(float(value))
     history = {"objective": objective}
     return Bunch(coef=W, hidden_coef=V, output_coef=U, history=history, converged=converged)
@@ -147,10 +136,10 @@ class _Classifier:
     minimum.
     """
 
-    def __init__(self, X: Matrix, weights: Weights, laplacian: Matrix) -> None:
+    def __init__(self, X: Matrix, model: PLENFN, laplacian: Matrix) -> None:
         self.X = X
         c = len(laplacian)
-        B = weights.lam1 * np.eye(c) + weights.lam2 / 2 * (laplacian + laplacian.T)
+        B = model.lam1 * np.eye(c) + model.lam2 / 2 * (laplacian + laplacian.T)
         if X.shape[0] > X.shape[1]:
             squares, self.left = scipy.linalg.eigh(X.T @ X)
         else:
@@ -285,16 +274,7 @@ class PLENFN(BasePMLClassifier):
         features, Y = self.scaler_.transform(X).astype(np.float64), Y.astype(np.float64)
         with_constant = np.hstack([features, np.ones((len(features), 1))])
         J = enhance_labels(features, Y, exclude=self.exclude)
-        U, V = self._start(features, Y)
-        solution = solve(
-            with_constant,
-            J,
-            U,
-            V,
-            weights=Weights(lam1=self.lam1, lam2=self.lam2, lam3=self.lam3, lam4=self.lam4),
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        solution = solve(with_constant, J, *self._start(features, Y), self)
         self.confidences_ = J.astype(X.dtype)
         self.coef_, self.intercept_ = solution.coef[:-1], solution.coef[-1]
         self.hidden_coef_, self.output_coef_ = solution.hidden_coef, solution.output_coef

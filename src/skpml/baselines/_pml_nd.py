@@ -120,45 +120,24 @@ def credible_labels(confidences: Matrix, Y: Matrix, *, cut: float | Literal["sha
     return np.asarray(kept * Y)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """Weights: row sparsity β of W, sparsity λ of Hn, scatter γ, incoherence δ of the two, ridge η of the start."""
-
-    beta: float = 4.0
-    lam: float = 0.25
-    gamma: float = 2.0**-6
-    delta: float = 2.0**-6
-    eta: float = 10.0
-
-
 # Overflow shows in the objective.
 @np.errstate(all="ignore")
-def solve(
-    X: Matrix,
-    T: Matrix,
-    N: Matrix,
-    *,
-    weights: Weights,
-    solver: Solver = "exact",
-    max_iter: int = 50,
-    tol: float = 1e-3,
-) -> Bunch:
+def solve(X: Matrix, T: Matrix, N: Matrix, model: PMLND) -> Bunch:
     """Alternate between W and Hn until the objective changes relatively by less than ``tol``.
 
-    X are features in [0, 1] with a constant column. A step in W is the minimizer given Hn and the reweighted ‖·‖₂,₁
+    X are features in [0, 1] with a constant column; weights, solver and stop rule are those of the model. A step in W is the minimizer given Hn and the reweighted ‖·‖₂,₁
     ("exact"), or the published multiplicative step. The latter assumes positive numbers and may diverge; it then ends
     with the last finite W.
     """
-    exact = solver == "exact"
-    problem = _Problem(X, T, N, weights, exact)
-    step = problem.exact_coef if exact else problem.multiplicative_coef
-    ridge = ridge_factor(X, ridge=weights.eta)
+    problem = _Problem(X, T, N, model)
+    step = problem.exact_coef if problem.exact else problem.multiplicative_coef
+    ridge = ridge_factor(X, ridge=model.eta)
     W = ridge(problem.XtT + _EPSILON)
     H = H_before = ridge(problem.XtN)
     b = b_before = 1.0
     objective: list[float] = []
     converged = diverged = False
-    while not converged and len(objective) < max_iter:
+    while not converged and len(objective) < model.max_iter:
         W_next = step(W, H)
         Z = H + (b_before - 1) / b * (H - H_before)
         H_next = problem.noise_coef(Z, W_next)
@@ -168,7 +147,7 @@ def solve(
             break
         b_before, b = b, (1 + np.sqrt(4 * b**2 + 1)) / 2
         W, H, H_before = W_next, H_next, H
-        converged = bool(objective) and abs(value - objective[-1]) <= tol * abs(objective[-1])
+        converged = bool(objective) and abs(value - objective[-1]) <= model.tol * abs(objective[-1])
         objective.append(value)
     return Bunch(
         coef=W, noise_coef=H, history={"objective": objective}, converged=converged, diverged=diverged
@@ -228,8 +207,8 @@ def solve_columns(gram: Matrix, diagonals: Matrix, rhs: Matrix, start: Matrix) -
 class _Problem:
     """What is constant during a fit, and the steps that use it."""
 
-    def __init__(self, X: Matrix, T: Matrix, N: Matrix, weights: Weights, exact: bool) -> None:
-        self.weights, self.exact = weights, exact
+    def __init__(self, X: Matrix, T: Matrix, N: Matrix, model: PMLND) -> None:
+        self.weights, self.exact = model, model.solver == "exact"
         self.gram = X.T @ X
         d = len(self.gram)
         self.jitter = _JITTER * max(float(np.trace(self.gram)) / d, _EPSILON)
@@ -238,7 +217,7 @@ class _Problem:
         self.distances = cosine_distances(T, N)
         within, between = scatter(X, T)
         # The published sums over rows lack the square, so only the negative part is left.
-        self.scatter = np.maximum(within - between, 0) if exact else -between
+        self.scatter = np.maximum(within - between, 0) if self.exact else -between
         largest = scipy.linalg.eigh(self.gram, eigvals_only=True, subset_by_index=[d - 1, d - 1])[0]
         self.lipschitz = 2 * max(float(largest), _EPSILON)
 
@@ -417,15 +396,7 @@ class PMLND(BasePMLClassifier):
         own = innocence(features, Y, damping=self.damping)
         confidences, self.n_propagations_ = propagate(own, Y, neighbors)
         credible = credible_labels(confidences, Y, cut=self.credible)
-        solution = solve(
-            with_constant,
-            credible,
-            Y - credible,
-            weights=Weights(beta=self.beta, lam=self.lam, gamma=self.gamma, delta=self.delta, eta=self.eta),
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        solution = solve(with_constant, credible, Y - credible, self)
         self.confidences_ = confidences.astype(X.dtype)
         self.credible_labels_ = credible.astype(X.dtype)
         self.coef_, self.intercept_ = solution.coef[:-1], solution.coef[-1]

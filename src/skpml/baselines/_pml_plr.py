@@ -38,15 +38,6 @@ _BLOCK_CELLS = 2**20
 _STORED_CELLS = 2**25
 
 
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """Weights of the objective: sparse residual α, smoothness β, classifier size λ."""
-
-    alpha: float = 0.1
-    beta: float = 0.1
-    lam: float = 0.1
-
-
 @dataclass(frozen=True)
 class Reconstruction:
     """C without its n² cells: row i is ``max(A_i Hᵀ − θ_i, 0)`` with A and H of shape (n, m).
@@ -109,36 +100,26 @@ def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def solve(
-    mapped: Array,
-    X: Array,
-    Y: Array,
-    laplacian: Any,
-    *,
-    weights: Weights,
-    n_codes: int,
-    max_iter: int = 40,
-    tol: float = 1e-4,
-) -> Bunch:
+def solve(mapped: Array, X: Array, Y: Array, laplacian: Any, model: PMLPLR) -> Bunch:
     """Run PML-PLR's updates until the objective no longer falls.
 
-    ``mapped`` is Φ, X are scaled features for the distances G, and ``n_codes`` is m; at most the rank of Y are used.
+    ``mapped`` is Φ, and X are scaled features for the distances G; weights and stop rule are those of the model.
     Stops from the sixth iteration on when the objective rises or falls relatively by less than ``tol``.
     """
     X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
-    alpha, beta = weights.alpha, weights.beta
-    solve_ridge = ridge_factor(mapped, ridge=float(weights.lam))
+    alpha, beta = model.alpha, model.beta
+    solve_ridge = ridge_factor(mapped, ridge=float(model.lam))
     root, rank = gram_root(Y)
     distances = squared_distances(X) if len(X) ** 2 <= _STORED_CELLS else None
     # C starts as the identity.
     F, E, CtY, gram = Y, np.zeros_like(Y), Y, lambda V: V
     ridge_scores = mapped @ solve_ridge(mapped.T @ Y.astype(mapped.dtype))
     # Frequent label directions, and among these the ones that the features predict best.
-    P = leading_directions(Y.T @ (Y + ridge_scores), min(n_codes, rank))
+    P = leading_directions(Y.T @ (Y + ridge_scores), min(ceil(model.ratio * Y.shape[1]), rank))
     H = Y @ P.T
     history: History = {}
     converged = False
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(1, model.max_iter + 1):
         W = solve_ridge(mapped.T @ F.astype(mapped.dtype, copy=False))
         scores = mapped @ W
         rotated = rotate_candidates(F, root)
@@ -158,12 +139,12 @@ def solve(
             "distances": distance_loss(C, X, distances),
             "residuals": alpha * float(np.abs(Y - H @ P).sum()),
             "smoothness": beta * float(np.vdot(F, CLF)),
-            "coefficients": weights.lam * square(W),
+            "coefficients": model.lam * square(W),
         }
         append(history, **losses, objective=sum(losses.values()))
         if iteration >= FIRST_STOP:
             before, now = history["objective"][-2:]
-            converged = before - now < tol * before
+            converged = before - now < model.tol * before
             if converged:
                 break
     return Bunch(
@@ -390,16 +371,8 @@ class PMLPLR(AnchorClassifier):
 
     def _fit(self, X: Any, Y: Array) -> Array:
         mapped, scaled, similarity = self._map(X)
-        solution = solve(
-            mapped,
-            scaled,
-            Y,
-            scipy.sparse.csr_array(scipy.sparse.diags_array(similarity.sum(axis=1)) - similarity),
-            weights=Weights(alpha=self.alpha, beta=self.beta, lam=self.lam),
-            n_codes=ceil(self.ratio * Y.shape[1]),
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        laplacian = scipy.sparse.csr_array(scipy.sparse.diags_array(similarity.sum(axis=1)) - similarity)
+        solution = solve(mapped, scaled, Y, laplacian, self)
         self.coef_ = solution.coef
         self.confidences_ = solution.pseudo_labels.astype(X.dtype, copy=False)
         self.label_directions_ = solution.label_directions.astype(X.dtype, copy=False)
