@@ -19,9 +19,10 @@ from skpml.linalg import spectrum_of
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch")
 
+from skpml.deep import DeepCandidateLikelihood  # noqa: E402
 from skpml.deep._ensemble import Trainer, held_out, train_ensemble  # noqa: E402
 from skpml.deep._network import Shifted, build, load_state, perceptron, to_state  # noqa: E402
-from skpml.deep._training import Labels, Schedule, _even, logits_of, own_randomness, train  # noqa: E402
+from skpml.deep._training import Labels, _even, logits_of, own_randomness, train  # noqa: E402
 
 RATES = np.array([0.25, 0.3, 0.35])
 CPU = torch.device("cpu")
@@ -40,7 +41,7 @@ def labels_of(Y, *, one_true=False, rates=RATES):
 
 def schedule(**given):
     settings = {"learning_rate": 1e-2, "weight_decay": 0.0, "batch_size": 16, "max_epochs": 30, "patience": 5}
-    return Schedule(**settings | given)
+    return DeepCandidateLikelihood(**settings | given)
 
 
 def network(X, Y, *, hidden=(16,), dropout=0.0, seed=0):

@@ -22,7 +22,8 @@ def solve(mapped: Array, X: Array, Y: Array, similarity: Any, model: FBDPML) -> 
     """Minimize FBD-PML's objective by block updates, each of which cannot raise it.
 
     ``mapped`` is Φ (n×h), X are scaled features for the prototypes, ``similarity`` symmetric graph weights without self
-    loops; weights and stop rule are those of the model. Stops from the third iteration on when the objective changes relatively by less than ``tol``.
+    loops; weights and stop rule are those of the model. Stops from the third iteration on when the objective changes
+    relatively by less than ``tol``.
     """
     solve_ridge = ridge_factor(mapped, ridge=float(model.lam1))
     degrees = similarity.sum(axis=1)

@@ -125,9 +125,9 @@ def credible_labels(confidences: Matrix, Y: Matrix, *, cut: float | Literal["sha
 def solve(X: Matrix, T: Matrix, N: Matrix, model: PMLND) -> Bunch:
     """Alternate between W and Hn until the objective changes relatively by less than ``tol``.
 
-    X are features in [0, 1] with a constant column; weights, solver and stop rule are those of the model. A step in W is the minimizer given Hn and the reweighted ‖·‖₂,₁
-    ("exact"), or the published multiplicative step. The latter assumes positive numbers and may diverge; it then ends
-    with the last finite W.
+    X are features in [0, 1] with a constant column; weights, solver and stop rule are those of the model. A step in W is
+    the minimizer given Hn and the reweighted ‖·‖₂,₁ ("exact"), or the published multiplicative step. The latter assumes
+    positive numbers and may diverge; it then ends with the last finite W.
     """
     problem = _Problem(X, T, N, model)
     step = problem.exact_coef if problem.exact else problem.multiplicative_coef

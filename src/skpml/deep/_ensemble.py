@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,9 +12,12 @@ from numpy.typing import NDArray
 
 from skpml._ordering import row_average_precision
 from skpml.deep._network import Factory, State, build, to_state
-from skpml.deep._training import Course, Labels, Schedule, logits_of, own_randomness, train
+from skpml.deep._training import Course, Labels, logits_of, own_randomness, train
 from skpml.likelihood import estimate_noise, prior_logits, scale_odds, sigmoid
 from skpml.linalg import to_numpy
+
+if TYPE_CHECKING:
+    from skpml.deep._estimator import DeepCandidateLikelihood
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +41,12 @@ class Ensemble:
 
 @dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """What all members share: the factory of networks, rows X (n, d), candidates Y (n, c) and the schedule."""
+    """What all members share: the factory of networks, rows X (n, d), candidates Y (n, c), and the method with the schedule."""
 
     factory: Factory
     X: torch.Tensor
     Y: torch.Tensor
-    schedule: Schedule
+    schedule: DeepCandidateLikelihood
 
     def member(self, held: NDArray[np.intp], seed: int, rates: torch.Tensor, *, one_true: bool) -> Member:
         """Build and train a network; all its randomness comes from the seed."""

@@ -36,7 +36,7 @@ from skpml.linalg import spectrum_of, to_numpy
 if TYPE_CHECKING:
     import torch
 
-    from skpml.deep._ensemble import Ensemble, Trainer
+    from skpml.deep._ensemble import Ensemble
     from skpml.deep._network import Factory
 
 # Of the ridge regression that the noise rate is estimated from.
@@ -169,7 +169,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     _scores_are_probabilities = True
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        from skpml.deep._ensemble import train_ensemble
+        from skpml.deep._ensemble import Trainer, train_ensemble
 
         rates = check_noise_rate(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
@@ -178,8 +178,10 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
         rows = self._arrange(X, scaled, Y)
         labels = Y[np.ix_(rows, self._label_order)]
+        inputs, factory = self._tensor(self._inputs(X[rows])), self._factory(float(self.dropout))
+        trainer = Trainer(factory=factory, X=inputs, Y=self._tensor(labels), schedule=self)
         ensemble = train_ensemble(
-            self._trainer(X[rows], labels),
+            trainer,
             n_members=self.n_members,
             fraction=float(self.validation_fraction),
             one_true=None if is_auto(self.at_least_one) else bool(self.at_least_one),
@@ -208,24 +210,6 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             self.scaler_ = None
         self._hidden = tuple(int(width) for width in self.hidden_layer_sizes)
         return rows
-
-    def _trainer(self, X: Any, Y: NDArray[Any]) -> Trainer:
-        from skpml.deep._ensemble import Trainer
-        from skpml.deep._training import Schedule
-
-        schedule = Schedule(
-            learning_rate=float(self.learning_rate),
-            weight_decay=float(self.weight_decay),
-            batch_size=self.batch_size,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-        )
-        return Trainer(
-            factory=self._factory(float(self.dropout)),
-            X=self._tensor(self._inputs(X)),
-            Y=self._tensor(Y),
-            schedule=schedule,
-        )
 
     def _factory(self, dropout: float = 0.0) -> Factory:
         from skpml.deep._network import perceptron

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,19 +17,11 @@ from numpy.typing import NDArray
 
 from skpml.likelihood import log_likelihood
 
+if TYPE_CHECKING:
+    from skpml.deep._estimator import DeepCandidateLikelihood
+
 # Rows of a forward pass without gradients.
 _ROWS_AT_A_TIME = 4096
-
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """Parameters of a training, as in :class:`~skpml.deep.DeepCandidateLikelihood`."""
-
-    learning_rate: float
-    weight_decay: float
-    batch_size: int
-    max_epochs: int
-    patience: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +81,12 @@ def train(
     labels: Labels,
     *,
     held: NDArray[np.intp],
-    schedule: Schedule,
+    schedule: DeepCandidateLikelihood,
     random: np.random.RandomState,
 ) -> Course:
     """Maximize the mean log-likelihood less the penalty, in place; the weights of the best epoch are kept.
 
-    The training never uses the ``held`` rows, which decide the best epoch; without any, the last epoch is kept.
+    Learning rate, sizes and patience are those of ``schedule``. The training never uses the ``held`` rows, which decide the best epoch; without any, the last epoch is kept.
     """
     trained = np.setdiff1d(np.arange(X.shape[0]), held)
     rows = torch.as_tensor(held, device=X.device)

@@ -6,10 +6,10 @@ The first is the decomposition inside PML-MA, the second the classical alternati
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
 
 from skpml.linalg import Array, nuclear_norm, singular_value_threshold, soft_threshold
 from skpml.modal_alignment._solver import Basis
@@ -21,45 +21,6 @@ from skpml.modal_alignment._updates import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OrthogonalDecomposition:
-    """Result of :func:`low_rank_orthogonal`: ``Y ≈ R Qᵀ``.
-
-    Parameters
-    ----------
-    pseudo_labels, basis : array of shape (n, c) and (c, c)
-        R and Q.
-    objective : list of float
-        Value after every iteration.
-    n_iter, converged : int and bool
-        Number of iterations, and whether the stopping rule was met.
-    """
-
-    pseudo_labels: Array
-    basis: Array
-    objective: list[float]
-    n_iter: int
-    converged: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparseDecomposition:
-    """Result of :func:`low_rank_sparse`: ``Y = G + N``.
-
-    Parameters
-    ----------
-    low_rank, sparse : array of shape (n, c)
-        G and N.
-    n_iter, converged : int and bool
-        Number of iterations, and whether the stopping rule was met.
-    """
-
-    low_rank: Array
-    sparse: Array
-    n_iter: int
-    converged: bool
-
-
 def low_rank_orthogonal(
     Y: Array,
     *,
@@ -67,7 +28,7 @@ def low_rank_orthogonal(
     basis: Basis = "orthogonal",
     max_iter: int = 50,
     tol: float = 1e-3,
-) -> OrthogonalDecomposition:
+) -> Bunch:
     """Minimize ``‖Y − RQᵀ‖² + λ‖R‖*`` over ``QᵀQ = I`` and ``0 ≤ R ≤ Y``.
 
     Alternates PML-MA's updates of Q and R, without any feature term. The step in R thresholds and then clips, which is
@@ -88,8 +49,9 @@ def low_rank_orthogonal(
 
     Returns
     -------
-    OrthogonalDecomposition
-        Pseudo-labels, basis and course of the iteration.
+    Bunch
+        With ``Y ≈ R Qᵀ``: ``pseudo_labels``, R; ``basis``, Q; ``objective``, a list of its values after each iteration;
+        ``n_iter``; and ``converged``, whether the stopping rule was met.
     """
     lam = low_rank_weight
     if lam < 0:
@@ -107,7 +69,7 @@ def low_rank_orthogonal(
         if converged:
             break
     _warn_unless(converged, "low_rank_orthogonal", max_iter)
-    return OrthogonalDecomposition(
+    return Bunch(
         pseudo_labels=R,
         basis=xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y)) if Q is None else Q,
         objective=objective,
@@ -118,7 +80,7 @@ def low_rank_orthogonal(
 
 def low_rank_sparse(
     Y: Array, *, sparsity: float | None = None, max_iter: int = 5000, tol: float = 1e-7
-) -> SparseDecomposition:
+) -> Bunch:
     """Minimize ``‖G‖* + σ‖N‖₁`` subject to ``G + N = Y`` (robust principal component analysis).
 
     Augmented Lagrangian with multiplier M and penalty μ, alternating the two proximal maps: singular value
@@ -138,8 +100,9 @@ def low_rank_sparse(
 
     Returns
     -------
-    SparseDecomposition
-        Both parts and course of the iteration.
+    Bunch
+        With ``Y = G + N``: ``low_rank``, G; ``sparse``, N; ``n_iter``; and ``converged``, whether the stopping rule was
+        met.
     """
     xp = array_namespace(Y)
     weight = max(Y.shape) ** -0.5 if sparsity is None else sparsity
@@ -148,7 +111,7 @@ def low_rank_sparse(
     size = float(xp.linalg.matrix_norm(Y))
     N, M = xp.zeros_like(Y), xp.zeros_like(Y)
     if size == 0:
-        return SparseDecomposition(low_rank=N, sparse=N, n_iter=0, converged=True)
+        return Bunch(low_rank=N, sparse=N, n_iter=0, converged=True)
     # A fixed penalty keeps the method convergent; this size balances the two thresholds on 0/1 matrices.
     mu = Y.shape[0] * Y.shape[1] / (4 * float(xp.sum(xp.abs(Y))))
     G, converged, n_iter = N, False, 0
@@ -162,7 +125,7 @@ def low_rank_sparse(
         converged = gap <= tol * size
         n_iter += 1
     _warn_unless(converged, "low_rank_sparse", max_iter)
-    return SparseDecomposition(low_rank=G, sparse=N, n_iter=n_iter, converged=converged)
+    return Bunch(low_rank=G, sparse=N, n_iter=n_iter, converged=converged)
 
 
 def _warn_unless(converged: bool, name: str, max_iter: int) -> None:

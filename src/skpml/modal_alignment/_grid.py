@@ -18,7 +18,6 @@ Every point starts from the candidates and makes the same iterations as a single
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, product
 from math import ceil
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from skpml.linalg import one_blas, singular_value_threshold, sparse_operator, squared_row_norms
 from skpml.modal_alignment._solver import Weights
@@ -44,18 +44,6 @@ _MANY_POINTS = 4
 _USUAL_ITERATIONS = 20
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GridPoint:
-    """Result at one point, named as in :class:`~skpml.modal_alignment.Solution`."""
-
-    weights: Weights
-    coef: Floats
-    pseudo_labels: Floats
-    objective: list[float]
-    n_iter: int
-    converged: bool
-
-
 def solve_grid(
     X: Floats,
     Y: Floats,
@@ -67,8 +55,10 @@ def solve_grid(
     ridge_weight: Sequence[float],
     max_iter: int = 50,
     tol: float = 1e-3,
-) -> Iterator[GridPoint]:
+) -> Iterator[Bunch]:
     """Minimize PML-MA's objective at every combination of weights, and yield the points as they finish.
+
+    Results are named as in :class:`~skpml.modal_alignment.Solution`, with the ``weights`` of the point.
 
     Equal to :func:`skpml.modal_alignment.solve` at each point, with the label basis kept at the identity, prototypes that
     are means and the full common space (m = c ≤ d), at a fraction of the cost. Every ridge weight must be above 0. With
@@ -104,7 +94,7 @@ def _solve_ridges(
     points_together: int,
     max_iter: int,
     tol: float,
-) -> Iterator[GridPoint]:
+) -> Iterator[Bunch]:
     """Solve all points of one α and some γ. In a function, so that the maps are freed before the next ones are formed."""
     classifiers = [_Classifier(side, ridge, len(inner)) for ridge in ridges]
     points = [(classifier, *weights) for classifier in classifiers for weights in inner]
@@ -225,7 +215,7 @@ class _Classifier:
 
 def _iterate(
     shared: _Shared, weights: list[tuple[_Classifier, float, float]], max_iter: int, tol: float
-) -> Iterator[GridPoint]:
+) -> Iterator[Bunch]:
     """Iterate points of equal α together, each until its own stopping rule is met."""
     points = [_Point(shared, *chosen) for chosen in weights]
     active = points
@@ -318,10 +308,10 @@ class _Point:
             self.converged = abs(value - self.objective[-1]) <= tol * abs(self.objective[-1])
         self.objective.append(value)
 
-    def result(self, coef: Floats) -> GridPoint:
+    def result(self, coef: Floats) -> Bunch:
         """The classifier belongs to the pseudo-labels before the last step, as in a single fit."""
         side = self.classifier.side
-        return GridPoint(
+        return Bunch(
             weights=Weights(
                 low_rank_weight=self.lam,
                 alignment_weight=side.alpha,

@@ -38,8 +38,8 @@ class Oracle(BasePMLClassifier):
         A method of this library, or any multi-label classifier of scikit-learn. None is
         :class:`~skpml.reference.CandidateRidge`.
     threshold : float or "auto", default="auto"
-        "auto" leaves decisions and probabilities to the estimator. With a number, scores above it are predicted,
-        and probabilities are made from scores as for any method.
+        "auto" leaves decisions, and probabilities if it has them, to the estimator. With a number, scores above it are
+        predicted, and probabilities are made from scores as for any method.
     on_empty : {"warn", "raise", "ignore"}, default="warn"
         What to do about rows without a true label and labels that no row truly has. The estimator's own parameter of
         this name is set to "ignore".
@@ -132,38 +132,18 @@ class Oracle(BasePMLClassifier):
         return next(method for method in _CUTS if hasattr(self.estimator_, method))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the estimator's probabilities; made from its scores if it has none or `threshold` is a number.
-
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, d)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n, c)
-            Probabilities in the order of ``classes_``; rows sum to 1 if y had one class per row.
-        """
         if self._has_own("predict_proba"):
             return self._call("predict_proba", self._validate_features(X, reset=False))
         return super().predict_proba(X)
 
+    predict_proba.__doc__ = BasePMLClassifier.predict_proba.__doc__
+
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the estimator's decisions.
-
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n, d)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n, c) or (n,)
-            0 and 1 in the order of ``classes_``, or classes if y had one class per row.
-        """
         if self._has_own("predict"):
             return self._call("predict", self._validate_features(X, reset=False)).astype(np.int64)
         return super().predict(X)
+
+    predict.__doc__ = BasePMLClassifier.predict.__doc__
 
     def _has_own(self, method: str) -> bool:
         check_is_fitted(self)

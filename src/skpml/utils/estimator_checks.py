@@ -386,25 +386,8 @@ def check_noisy_candidates(estimator: Any) -> None:
     )
 
 
-PML_CHECKS: tuple[Check, ...] = (
-    check_confidences,
-    check_row_permutation,
-    check_feature_permutation,
-    check_label_permutation,
-    check_inputs_unchanged,
-    check_determinism,
-    check_sparse_equals_dense,
-    check_forms_of_labels,
-    check_probability_is_monotone,
-    check_row_of_all_candidates,
-    check_rows_without_candidates,
-    check_label_without_candidates,
-    check_one_label,
-    check_single_precision,
-    check_refit,
-    check_clean_candidates,
-    check_noisy_candidates,
-)
+# All of the above, in this order.
+PML_CHECKS: tuple[Check, ...] = tuple(check for name, check in vars().items() if name.startswith("check_"))
 
 
 def check_pml_estimator(estimator: Any, *, expected_failures: Mapping[str, str] | None = None) -> list[str]:
