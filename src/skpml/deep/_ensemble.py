@@ -41,7 +41,7 @@ class Ensemble:
 
 @dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """What all members share: the factory of networks, rows X (n, d), candidates Y (n, c), and the method with the schedule."""
+    """What all members share: the factory of networks, rows X (n, d), candidates Y (n, c) and the method's schedule."""
 
     factory: Factory
     X: torch.Tensor

@@ -86,7 +86,8 @@ def train(
 ) -> Course:
     """Maximize the mean log-likelihood less the penalty, in place; the weights of the best epoch are kept.
 
-    Learning rate, sizes and patience are those of ``schedule``. The training never uses the ``held`` rows, which decide the best epoch; without any, the last epoch is kept.
+    The training never uses the ``held`` rows, which decide the best epoch; without any, the last epoch is kept. The
+    method ``schedule`` has the learning rate, the sizes and the patience.
     """
     trained = np.setdiff1d(np.arange(X.shape[0]), held)
     rows = torch.as_tensor(held, device=X.device)
