@@ -123,7 +123,7 @@ class TestTruth:
         assert_array_equal(oracle.decision_function(X), plain.decision_function(X))
 
         never_true = [row - {"owl"} for row in truth]
-        with pytest.raises(ValueError, match=r"1 of 2 labels are nobody's candidate \(owl\)"):
+        with pytest.raises(ValueError, match=r"1 of 2 labels are not a candidate of any row \(owl\)"):
             Oracle(on_empty="raise").fit(X[2:4], y[2:4], truth=[{"cat"}, {"cat"}])
         oracle.set_params(on_empty="ignore").fit(X, y, truth=never_true)
         assert oracle.classes_.tolist() == ["cat", "dog", "owl"]
@@ -264,7 +264,7 @@ class TestLabelsWithoutContrast:
                 warnings.simplefilter("error")
                 oracle = Oracle(estimator, on_empty="ignore")
                 oracle.fit(X, np.maximum(candidates, Y), truth=Y)
-            with pytest.warns(UserWarning, match="nobody's candidate"):
+            with pytest.warns(UserWarning, match="not a candidate of any row"):
                 Oracle(estimator).fit(X, candidates, truth=Y)
             with pytest.raises(ValueError, match="have no candidate label"):
                 Oracle(estimator, on_empty="raise").fit(X, candidates, truth=Y)

@@ -364,10 +364,10 @@ class PMLPLR(AnchorClassifier):
     )
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         ratio = self.ratio
         if not isinstance(ratio, Real) or isinstance(ratio, bool) or not 0 < ratio <= 1:
             raise ValueError(f"ratio must be a number above 0 and at most 1, got {ratio!r}.")
+        super()._check_parameters()
 
     def _fit(self, X: Any, Y: Array) -> Array:
         mapped, scaled, similarity = self._map(X)
