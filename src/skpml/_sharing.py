@@ -23,10 +23,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 
 # Of results kept; the oldest go first. Two feature maps of the largest benchmark fit many times.
@@ -54,14 +54,14 @@ class SharedWork:
             result, seconds, _ = self._results[key]
             self.reused += 1
             self.saved_seconds += seconds
-            return _copy(result)
+            return deepcopy(result)
         start = time.perf_counter()
         result = compute()
         seconds = time.perf_counter() - start
         self.computed += 1
         size = _size(result)
         if size <= self.max_bytes:
-            self._results[key] = (_copy(result), seconds, size)
+            self._results[key] = (deepcopy(result), seconds, size)
             while sum(entry[2] for entry in self._results.values()) > self.max_bytes:
                 self._results.popitem(last=False)
         return result
@@ -97,14 +97,6 @@ def once(compute: Callable[..., Any], X: Any, *parameters: Any) -> Any:
         layout = (part.dtype.str, part.flags.c_contiguous, part.flags.f_contiguous, part.strides)
         digest.update(repr(layout).encode() + part.tobytes(order="A"))
     return work.get(digest.hexdigest(), lambda: compute(X, *parameters))
-
-
-def _copy(result: Any) -> Any:
-    if isinstance(result, tuple):
-        return tuple(_copy(part) for part in result)
-    if isinstance(result, np.ndarray):
-        return np.array(result, order="K")
-    return result.copy() if scipy.sparse.issparse(result) else result
 
 
 def _size(result: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 from numbers import Integral
 from typing import Any, Self
@@ -22,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._sharing import once
+from skpml.linalg import squared_row_norms
 
 __all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
 
@@ -46,6 +48,7 @@ class _FloatTransformer(TransformerMixin, BaseEstimator):
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
     """Scale each feature to [−1, 1] by its smallest and largest training value.
 
@@ -73,8 +76,7 @@ class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
     skpml.views.ViewScaler : The same for several views.
     """
 
-    def __init__(self, *, keep_sparse: bool = False) -> None:
-        self.keep_sparse = keep_sparse
+    keep_sparse: bool = False
 
     @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -137,6 +139,7 @@ def _scale_sparse(X: Any, scale: NDArray[Any], offset: NDArray[Any]) -> scipy.sp
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class LinearMap(OneToOneFeatureMixin, _FloatTransformer):
     """Return the features themselves, as in the equations of the paper.
 
@@ -154,8 +157,7 @@ class LinearMap(OneToOneFeatureMixin, _FloatTransformer):
     RBFAnchors : The nonlinear map.
     """
 
-    def __init__(self, *, intercept: bool = False) -> None:
-        self.intercept = intercept
+    intercept: bool = False
 
     @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -218,6 +220,7 @@ def default_n_anchors(n_rows: int) -> int:
 
 
 @fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
     """Map rows to their Gaussian similarity to anchor rows, centered, and a constant column.
 
@@ -252,18 +255,10 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
     sklearn.kernel_approximation.Nystroem : Also normalizes the similarities of the anchors.
     """
 
-    def __init__(
-        self,
-        *,
-        n_anchors: int | None = None,
-        anchors: Any = None,
-        width: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_anchors = n_anchors
-        self.anchors = anchors
-        self.width = width
-        self.random_state = random_state
+    n_anchors: int | None = None
+    anchors: Any = None
+    width: float = 1.0
+    random_state: Any = None
 
     @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -400,18 +395,12 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         """Write the exponents into ``kernel`` (a×n); some anchors are made dense at a time, rows never."""
         # In double precision, because nothing is moved to the origin.
         X = X.astype(np.float64)
-        half_rows = _squared_norms(X) / 2
+        half_rows = squared_row_norms(X) / 2
         for start in range(0, kernel.shape[0], _DENSE_ANCHORS):
             some = self.anchors_[start : start + _DENSE_ANCHORS].astype(np.float64)
             some = some.toarray() if scipy.sparse.issparse(some) else some
-            products = np.asarray(X @ some.T) - half_rows[:, None] - _squared_norms(some) / 2
+            products = np.asarray(X @ some.T) - half_rows[:, None] - squared_row_norms(some) / 2
             kernel[start : start + _DENSE_ANCHORS] = products.T / self.bandwidth_
-
-
-def _squared_norms(X: Any) -> NDArray[np.float64]:
-    if scipy.sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], float]:
@@ -422,8 +411,8 @@ def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.f
     share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X)
     if scipy.sparse.issparse(X):
-        return mean, float(share @ _squared_norms(X) - mean @ mean)
-    return mean, float(share @ _squared_norms(X - mean))
+        return mean, float(share @ squared_row_norms(X) - mean @ mean)
+    return mean, float(share @ squared_row_norms(X - mean))
 
 
 def as_dense(mapped: Any, dtype: Any) -> NDArray[Any]:

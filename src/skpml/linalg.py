@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,11 @@ def _blas_of_numpy_alone() -> Any:
     return loaded.select(filepath=own) if len(own) == 1 and len(loaded.lib_controllers) > 1 else None
 
 
-def _singular_values_and_vectors(Z: Array) -> tuple[Array, Array]:
-    """Compute right singular pairs of a tall matrix from its Gram matrix: ZᵀZ = E diag(s²) Eᵀ."""
-    xp = array_namespace(Z)
-    squares, vectors = xp.linalg.eigh(Z.T @ Z)
-    return xp.sqrt(xp.clip(squares, min=0.0)), vectors
+def _inverse(values: Array, above: float) -> Array:
+    """Compute 1/v for values above a bound, and 0 for the others."""
+    xp = array_namespace(values)
+    regular = values > above
+    return xp.where(regular, 1 / xp.where(regular, values, xp.ones_like(values)), xp.zeros_like(values))
 
 
 def singular_value_threshold(Z: Array, tau: float) -> Array:
@@ -99,7 +100,8 @@ def singular_value_threshold(Z: Array, tau: float) -> Array:
     if tau == 0:
         return Z
     xp, wide = array_namespace(Z), Z.shape[0] < Z.shape[1]
-    values, vectors = _singular_values_and_vectors(Z.T if wide else Z)
+    squares, vectors = xp.linalg.eigh(Z @ Z.T if wide else Z.T @ Z)
+    values = xp.sqrt(xp.clip(squares, min=0.0))
     kept = values > tau
     shrink = xp.where(kept, 1 - tau / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
     shrinking = (vectors * shrink[None, :]) @ vectors.T
@@ -207,9 +209,7 @@ def symmetric_sylvester(A: Array, B: Array, C: Array) -> Array:
     b, V = xp.linalg.eigh(B)
     sums = a[:, None] + b[None, :]
     tiny = xp.finfo(sums.dtype).eps * max(A.shape[0], B.shape[0]) * float(xp.max(xp.abs(sums)))
-    regular = sums > tiny
-    inverse = xp.where(regular, 1 / xp.where(regular, sums, xp.ones_like(sums)), xp.zeros_like(sums))
-    return U @ ((U.T @ C @ V) * inverse) @ V.T
+    return U @ ((U.T @ C @ V) * _inverse(sums, tiny)) @ V.T
 
 
 def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
@@ -327,7 +327,9 @@ def to_numpy(M: Array) -> Array:
 
 
 def squared_row_norms(X: Array) -> Array:
-    """Compute ``‖x_i‖²`` for every row, without an array of the size of X."""
+    """Compute ``‖x_i‖²`` for every row of a dense or scipy sparse matrix, without a dense array of its size."""
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     xp = array_namespace(X)
     # The standard's vecdot runs along rows; einsum is four times faster if columns are contiguous.
     return np.einsum("ij,ij->i", X, X) if is_numpy_namespace(xp) else xp.vecdot(X, X)
@@ -339,19 +341,14 @@ def _row_blocks(X: Array, weights: Array | None) -> Iterator[Array]:
         yield X
         return
     roots = array_namespace(X, weights).sqrt(weights)
-    n = X.shape[0]
-    for start in range(0, n, _ROWS_PER_BLOCK):
-        stop = min(start + _ROWS_PER_BLOCK, n)
-        yield X[start:stop, :] * roots[start:stop][:, None]
+    for start in range(0, X.shape[0], _ROWS_PER_BLOCK):
+        rows = slice(start, min(start + _ROWS_PER_BLOCK, X.shape[0]))
+        yield X[rows, :] * roots[rows][:, None]
 
 
 def _gram(X: Array, weights: Array | None) -> Array:
     """Compute ``Xᵀ diag(w) X``."""
-    total = None
-    for block in _row_blocks(X, weights):
-        part = block.T @ block
-        total = part if total is None else total + part
-    return total
+    return reduce(add, (block.T @ block for block in _row_blocks(X, weights)))
 
 
 def _numpy_gram(X: Array, weights: Array | None) -> Array:
@@ -359,12 +356,9 @@ def _numpy_gram(X: Array, weights: Array | None) -> Array:
     syrk = scipy.linalg.get_blas_funcs("syrk", (X,))
     gram = None
     for block in _row_blocks(X, weights):
-        by_columns = block.flags.f_contiguous
-        operand, trans = (block, 1) if by_columns else (np.ascontiguousarray(block).T, 0)
-        if gram is None:
-            gram = syrk(1.0, operand, trans=trans, lower=1)
-        else:
-            gram = syrk(1.0, operand, trans=trans, lower=1, beta=1.0, c=gram, overwrite_c=1)
+        operand, trans = (block, 1) if block.flags.f_contiguous else (np.ascontiguousarray(block).T, 0)
+        before: dict[str, Any] = {} if gram is None else {"beta": 1.0, "c": gram, "overwrite_c": 1}
+        gram = syrk(1.0, operand, trans=trans, lower=1, **before)
     return gram
 
 
@@ -379,9 +373,7 @@ def _spectral_solver(A: Array, ridge: float) -> Callable[[Array], Array]:
     values, vectors = xp.linalg.eigh(A)
     # Negative eigenvalues of a Gram matrix are rounding errors; the ridge lifts them above zero.
     tiny = 0.0 if ridge > 0 else xp.finfo(values.dtype).eps * A.shape[0] * float(xp.max(xp.abs(values)))
-    values = xp.clip(values, min=0.0) + ridge
-    regular = values > tiny
-    inverse = xp.where(regular, 1 / xp.where(regular, values, xp.ones_like(values)), xp.zeros_like(values))
+    inverse = _inverse(xp.clip(values, min=0.0) + ridge, tiny)
     return lambda B: vectors @ (inverse[:, None] * (vectors.T @ B))
 
 
@@ -397,14 +389,11 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
         csr = scipy.sparse.csr_array(S, copy=True)
         csr.sum_duplicates()
         coo = csr.tocoo()
+        index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+        values = torch.from_numpy(np.array(coo.data))
+        options: dict[str, Any] = {"is_coalesced": True, "check_invariants": True}
         tensor = torch.sparse_coo_tensor(
-            torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)),
-            torch.from_numpy(np.array(coo.data)),
-            size=coo.shape,
-            dtype=like.dtype,
-            device=like.device,
-            is_coalesced=True,
-            check_invariants=True,
+            index, values, size=coo.shape, dtype=like.dtype, device=like.device, **options
         )
         return lambda M: tensor @ M
     # The standard has no sparse arrays: copy the thin matrix M to the host and back.

@@ -12,7 +12,7 @@ PMLNI(lam=1.0)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -108,11 +108,8 @@ def list_methods(**tags: Any) -> list[str]:
     for tag, known in (("kind", get_args(Kind)), ("source", (*get_args(Source), None))):
         if tag in tags and tags[tag] not in known:
             raise ValueError(f"{tag} is one of {', '.join(map(repr, known))}, got {tags[tag]!r}.")
-    return [
-        name
-        for name in METHOD_PATHS
-        if all(getattr(_find(name), tag) == wanted for tag, wanted in tags.items())
-    ]
+    wanted = tags.items()
+    return [name for name in METHOD_PATHS if all(getattr(_find(name), tag) == value for tag, value in wanted)]
 
 
 def get_method(method: str | type) -> Method:
@@ -135,7 +132,12 @@ def get_method(method: str | type) -> Method:
         If there is no such method; the message names the nearest.
     """
     if isinstance(method, type):
-        return _describe(method)
+        from skpml.base import BasePMLClassifier
+
+        if not issubclass(method, BasePMLClassifier):
+            raise TypeError(f"{method.__name__} is not a subclass of skpml.base.BasePMLClassifier.")
+        facts, name = method._facts, method.__name__
+        return Method(replace(facts, name=facts.name or name, title=facts.title or name), method)
     name = str(method).lower().replace("_", "-")
     if name in METHOD_PATHS:
         return _find(name)
@@ -150,14 +152,3 @@ def _find(name: str) -> Method:
     cls = getattr(import_module(module), attribute)
     facts = next(facts for facts in (cls._facts, *cls._variants) if facts.name == name)
     return Method(facts, cls)
-
-
-def _describe(cls: type) -> Method:
-    from dataclasses import replace
-
-    from skpml.base import BasePMLClassifier
-
-    if not issubclass(cls, BasePMLClassifier):
-        raise TypeError(f"{cls.__name__} is not a subclass of skpml.base.BasePMLClassifier.")
-    facts = cls._facts
-    return Method(replace(facts, name=facts.name or cls.__name__, title=facts.title or cls.__name__), cls)

@@ -14,6 +14,7 @@ not depend on the features. It distinguishes weights far better than a ranking c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ _SMALL_SHARE = 0.5
 _LEAST_SHARE = 1e-9
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ViewScaler(RangeScaler):
     """Scale each feature to [−1, 1], then each view to its share of the squared distance of rows.
 
@@ -57,12 +59,12 @@ class ViewScaler(RangeScaler):
 
     Parameters
     ----------
+    keep_sparse : bool, default=False
+        As in :class:`~skpml.features.RangeScaler`, for one view; several views become dense.
     columns : dict of view name to column positions or None, default=None
         None means one view, and the result is that of :class:`~skpml.features.RangeScaler`.
     weights : "auto", dict of view name to number, or sequence of numbers, default="auto"
         "auto" learns them from the candidates, see :func:`learn_view_weights`.
-    keep_sparse : bool, default=False
-        As in :class:`~skpml.features.RangeScaler`, for one view; several views become dense.
 
     Attributes
     ----------
@@ -76,16 +78,8 @@ class ViewScaler(RangeScaler):
         Shifts.
     """
 
-    def __init__(
-        self,
-        *,
-        columns: Mapping[str, NDArray[np.intp]] | None = None,
-        weights: Any = "auto",
-        keep_sparse: bool = False,
-    ) -> None:
-        self.columns = columns
-        self.weights = weights
-        self.keep_sparse = keep_sparse
+    columns: Mapping[str, NDArray[np.intp]] | None = None
+    weights: Any = "auto"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn scales, and weights if they are not given.
@@ -115,9 +109,7 @@ class ViewScaler(RangeScaler):
         spread = spreads(views)
         if weights is None:
             if y is None:
-                raise ValueError(
-                    "The weights of several views are learned from candidates: pass y or weights."
-                )
+                raise ValueError("Weights of several views are learned from candidates: pass y or weights.")
             weights = learn_view_weights(views, np.asarray(y))
         else:
             # A view in which all rows are equal has no weight.
