@@ -59,7 +59,9 @@ def test_a_run_for_each_place_method_and_value(plan) -> None:
 def test_groups_are_the_folds(plan) -> None:
     groups = plan.groups()
     assert len(groups) == 6
-    assert all(len({run.group for run in group}) == 1 for group in groups)
+    assert all(
+        len({(run.configuration, run.seed, run.folds, run.fold) for run in group}) == 1 for group in groups
+    )
     assert [run for group in groups for run in group] == plan.runs
 
 

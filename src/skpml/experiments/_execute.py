@@ -9,11 +9,11 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
-from importlib import import_module
 from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
@@ -37,8 +37,16 @@ from skpml.registry import get_method
 _THREADS = 1
 _MAX_WARNINGS = 20
 
-_TIMES = ("tune_seconds", "fit_seconds", "predict_seconds")
-_RESULTS = ("metrics", "chosen", "n_iter", "converged", "history", *_TIMES)
+_RESULTS = (
+    "metrics",
+    "chosen",
+    "n_iter",
+    "converged",
+    "history",
+    "tune_seconds",
+    "fit_seconds",
+    "predict_seconds",
+)
 
 _SINCE_RESET = "VmHWM of the process, reset at the start of the run"
 _OF_PROCESS = "ru_maxrss of the process since it began"
@@ -52,41 +60,30 @@ class FoldData:
     run: Run
     data_home: Path | None = None
     folder: Path | None = None
-
-    @property
-    def dataset(self) -> PartialDataset:
-        """All rows, with noise."""
-        return self._loaded[0]
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings of loading; they concern every run of the fold, not only the first."""
-        return self._loaded[1]
+    # Warnings of loading concern every run of the fold, not only the first.
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def is_loaded(self) -> bool:
         """Whether the data have been loaded."""
-        return "_loaded" in vars(self)
+        return "dataset" in vars(self)
 
     @cached_property
-    def _loaded(self) -> tuple[PartialDataset, list[str]]:
+    def dataset(self) -> PartialDataset:
+        """All rows, with noise."""
+        run = self.run
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            dataset = self._load()
-        return dataset, _messages(caught)
-
-    def _load(self) -> PartialDataset:
-        run = self.run
-        if run.data is not None:
-            path = data_file(run.configuration, self.folder)
-            dataset = read_dataset(path, **run.data["options"])
-        else:
-            dataset = load_dataset(run.configuration, random_state=run.seed, data_home=self.data_home)
+            if run.data is None:
+                dataset = load_dataset(run.configuration, random_state=run.seed, data_home=self.data_home)
+            else:
+                dataset = read_dataset(data_file(run.configuration, self.folder), **run.data["options"])
         if dataset.truth is None:
             hint = "" if run.data is None else '; set the column, as in reading = { … true_tags = "COLUMN" }'
             raise ValueError(f"{run.configuration} has no true labels, so nothing can be scored{hint}")
         if dataset.X is None and run.kind == "classification":
             raise ValueError(f"{run.configuration} has labels only, no features")
+        self.warnings.extend(_messages(caught))
         return dataset
 
     @cached_property
@@ -104,8 +101,7 @@ class FoldData:
         """Training and test rows of the fold."""
         run = self.run
         splits = KFold(run.folds, shuffle=True, random_state=run.seed).split(self.dataset.candidates)
-        train, test = next(split for fold, split in enumerate(splits) if fold == run.fold)
-        return train, test
+        return list(splits)[run.fold or 0]
 
 
 def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict[str, Any]:
@@ -115,29 +111,23 @@ def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     record: dict[str, Any] = {"format": RECORD_FORMAT, "key": run.key, "run": run.content, "status": "done"}
-    result: dict[str, Any] = dict.fromkeys(_RESULTS)
+    record |= dict.fromkeys(_RESULTS)
     error = None
     memory = PeakMemory()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(_THREADS):
         warnings.simplefilter("always")
         try:
             if run.kind == "decomposition":
-                _decompose(run, data, result)
+                _decompose(run, data, record)
             else:
-                _classify(run, data, result, work)
+                _classify(run, data, record, work)
         except Exception as problem:
-            record["status"] = "failed"
-            error = {
-                "type": type(problem).__name__,
-                "message": str(problem),
-                "traceback": traceback.format_exc(),
-            }
-    result["peak_memory_mb"] = memory.megabytes()
-    messages = dict.fromkeys([*(data.warnings if data.is_loaded else []), *_messages(caught)])
+            record["status"], trace = "failed", traceback.format_exc()
+            error = {"type": type(problem).__name__, "message": str(problem), "traceback": trace}
     return {
         **record,
-        **result,
-        "warnings": list(messages)[:_MAX_WARNINGS],
+        "peak_memory_mb": memory.megabytes(),
+        "warnings": list(dict.fromkeys([*data.warnings, *_messages(caught)]))[:_MAX_WARNINGS],
         "error": error,
         "provenance": {
             "versions": _versions(),
@@ -161,20 +151,17 @@ def _classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork
     truth = dataset.truth
     assert truth is not None
     if run.tuning is not None:
-        with _Clock(work) as clock:
+        with _measure(result, "tune_seconds", work):
             result["chosen"] = _tune(run, model, X[train], dataset.candidates[train], truth[train])
-        result["tune_seconds"] = clock.seconds
         model.set_params(**result["chosen"])
     if not isinstance(model, BasePMLClassifier):
         model = Oracle(model, on_empty="ignore")
     labels = truth if run.trained_on == "truth" else dataset.candidates
-    with _Clock(work) as clock:
+    with _measure(result, "fit_seconds", work):
         model.fit(X[train], labels[train])
-    result["fit_seconds"] = clock.seconds
-    with _Clock(work) as clock:
+    with _measure(result, "predict_seconds", work):
         scores = model.decision_function(X[test])
         decisions = model.predict(X[test]) if isinstance(model, Oracle) else scores > model.threshold_
-    result["predict_seconds"] = clock.seconds
     result["metrics"] = plain(evaluate(truth[test], scores, decisions))
     inner = model.estimator_ if isinstance(model, Oracle) else model
     n_iter, converged = getattr(inner, "n_iter_", None), getattr(inner, "converged_", None)
@@ -202,7 +189,8 @@ def make_estimator(run: Run, folder: Path | None) -> Any:
 
 def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str, Any]:
     # Imported on demand: most suites need no tuning.
-    select_parameters: Any = import_module("skpml.model_selection").select_parameters
+    from skpml.model_selection import select_parameters
+
     assert run.tuning is not None
     selector = run.tuning["selector"]
     selection = select_parameters(
@@ -224,15 +212,11 @@ def _decompose(run: Run, data: FoldData, result: dict[str, Any]) -> None:
     from skpml.modal_alignment import low_rank_orthogonal, low_rank_sparse
 
     candidates, truth = data.dataset.candidates, data.dataset.truth
-    Y = candidates.astype(np.float64)
-    with _Clock(None) as clock:
-        if run.method == "low-rank-orthogonal":
-            split: Any = low_rank_orthogonal(Y, **run.parameters)
-            confidences = split.pseudo_labels
-        else:
-            split = low_rank_sparse(Y, **run.parameters)
-            confidences = split.low_rank
-    result["fit_seconds"] = clock.seconds
+    Y, sparse = candidates.astype(np.float64), run.method == "low-rank-sparse"
+    decompose: Any = low_rank_sparse if sparse else low_rank_orthogonal
+    with _measure(result, "fit_seconds", None):
+        split = decompose(Y, **run.parameters)
+    confidences = split.low_rank if sparse else split.pseudo_labels
     result["metrics"] = plain(denoising_scores(candidates, truth, confidences))
     result["n_iter"], result["converged"] = int(split.n_iter), bool(split.converged)
     if run.history and hasattr(split, "objective"):
@@ -271,21 +255,13 @@ def _high_water_mark() -> float | None:
     return None if found is None else round(int(found[1]) * 1024 / 1e6, 1)
 
 
-class _Clock:
-    """Seconds of a block as if nothing were shared: reused work is added at its original cost."""
-
-    def __init__(self, work: SharedWork | None) -> None:
-        self._work = work
-        self.seconds = 0.0
-
-    def __enter__(self) -> _Clock:
-        self._saved = 0.0 if self._work is None else self._work.saved_seconds
-        self._start = time.perf_counter()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        saved = 0.0 if self._work is None else self._work.saved_seconds - self._saved
-        self.seconds = round(time.perf_counter() - self._start + saved, 6)
+@contextmanager
+def _measure(result: dict[str, Any], name: str, work: SharedWork | None) -> Iterator[None]:
+    """Store the seconds of a block as if nothing were shared: reused work is added at its original cost."""
+    saved, start = 0.0 if work is None else work.saved_seconds, time.perf_counter()
+    yield
+    saved = 0.0 if work is None else work.saved_seconds - saved
+    result[name] = round(time.perf_counter() - start + saved, 6)
 
 
 def plain(value: Any) -> Any:
@@ -296,9 +272,7 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @cache

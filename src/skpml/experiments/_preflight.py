@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 
 from skpml.datasets import DIGITS, READERS, REGISTRY, present_files
 from skpml.experiments._execute import FoldData
 from skpml.experiments._runs import Plan, Run, custom_estimator
-from skpml.experiments._suite import KeyPath, SuiteError, dataset_of, find_unknown_parameters, is_data_file
+from skpml.experiments._suite import (
+    KeyPath,
+    SuiteError,
+    dataset_of,
+    find_close,
+    find_unknown_parameters,
+    is_data_file,
+)
 
 
 def check_names(plan: Plan) -> None:
@@ -18,9 +24,12 @@ def check_names(plan: Plan) -> None:
     for position, name in enumerate(plan.suite.configurations):
         problem = _find_impossible_noise(name, plan.data_home)
         if name in plan.absent and is_data_file(name):
-            problem = plan.absent[name] + _suggest_file(name, plan.suite.folder)
-        elif name in plan.absent and dataset_of(name) not in REGISTRY:
-            problem = _describe_unknown(name, plan.data_home)
+            beside = [path.name for path in (plan.suite.folder or Path()).iterdir()]
+            problem = plan.absent[name] + find_close(name, filter(is_data_file, beside))
+        elif name in plan.absent and (data := dataset_of(name)) not in REGISTRY:
+            known = [DIGITS.name, *REGISTRY, *present_files(plan.data_home)]
+            problem = f"there is no data set {data!r}{find_close(data, known, name.removeprefix(data))}"
+            problem += f" ('skpml data list' lists names, a data file ends in {', '.join(READERS)})"
         if problem is not None:
             raise plan.suite._error_at(("configurations", position), problem)
 
@@ -64,19 +73,3 @@ def _find_impossible_noise(configuration: str, data_home: Path | None) -> str | 
     if facts is None or facts.n_labels is None or int(found[2]) <= facts.n_labels:
         return None
     return f"{int(found[2])} candidates per row are too many: {facts.name} has {facts.n_labels} labels"
-
-
-def _describe_unknown(configuration: str, data_home: Path | None) -> str:
-    name = dataset_of(configuration)
-    near = get_close_matches(name, [DIGITS.name, *REGISTRY, *present_files(data_home)], n=1)
-    hint = f"; did you mean {near[0] + configuration.removeprefix(name)!r}?" if near else ""
-    endings = ", ".join(READERS)
-    return (
-        f"there is no data set {name!r}{hint} ('skpml data list' lists names, a data file ends in {endings})"
-    )
-
-
-def _suggest_file(name: str, folder: Path | None) -> str:
-    files = [path.name for path in (folder or Path()).iterdir() if is_data_file(path.name)]
-    near = get_close_matches(name, files, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

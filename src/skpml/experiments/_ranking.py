@@ -102,13 +102,10 @@ def rank_methods(results: Results, metric: str, *, alpha: float = 0.05) -> Ranki
 
 def _describe_gaps(states: pd.Series) -> str:
     """Describe which methods lack a complete result, by reason."""
-    gaps = states[states != "done"]
-    names: dict[str, list[str]] = {}
-    for label, state in gaps.items():
-        names.setdefault(_find_reason([state]), []).append(str(label))
-    if len(names) == 1 and len(gaps) == len(states):
-        return next(iter(names))
-    return "; ".join(f"{reason}: {', '.join(found)}" for reason, found in names.items())
+    reasons = states[states != "done"].map(_REASONS)
+    if reasons.nunique() == 1 and len(reasons) == len(states):
+        return reasons.iloc[0]
+    return "; ".join(f"{why}: {', '.join(reasons.index[reasons == why])}" for why in reasons.unique())
 
 
 def _find_reason(states: Iterable[str]) -> str:
@@ -116,7 +113,7 @@ def _find_reason(states: Iterable[str]) -> str:
     return next(reason for state, reason in _REASONS.items() if state in found)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PairComparison:
     """Two methods compared by a metric, over the configurations on which both are complete.
 
@@ -158,12 +155,10 @@ def compare_methods(results: Results, one: str, other: str, metric: str) -> Pair
     """
     if one == other:
         raise ValueError(f"cannot compare {one!r} with itself: name two methods")
-    for label in (one, other):
-        if label not in results.labels():
-            known = ", ".join(results.labels()) or "none without a sweep"
-            raise ValueError(
-                f"the suite {results.suite.name} has no method {label!r} to compare; it has {known}"
-            )
+    if unknown := [label for label in (one, other) if label not in results.labels()]:
+        known = ", ".join(results.labels()) or "none without a sweep"
+        problem = f"has no method {unknown[0]!r} to compare; it has {known}"
+        raise ValueError(f"the suite {results.suite.name} {problem}")
     table = results.table(metric)
     done = select(table, "state")[[one, other]] == "done"
     left_out = {
@@ -179,16 +174,7 @@ def compare_methods(results: Results, one: str, other: str, metric: str) -> Pair
     if len(values):
         (counts,) = stats.win_tie_loss(values, one, lower_is_better=lower)
     test = stats.wilcoxon(values, one, lower_is_better=lower)[0] if len(values) > 1 else None
-    return PairComparison(
-        metric=metric,
-        one=one,
-        other=other,
-        greater_is_better=not lower,
-        values=values,
-        left_out=left_out,
-        counts=counts,
-        test=test,
-    )
+    return PairComparison(metric, one, other, not lower, values, left_out, counts, test)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,10 +224,10 @@ def measure_costs(results: Results) -> pd.DataFrame:
     names, labels = results.suite.configurations, results.labels()
 
     def medians(field: str) -> pd.DataFrame:
-        content = {
-            label: [_median(results.cells[label, name].measurements(field)) for name in names]
-            for label in labels
-        }
+        def median(label: str, name: str) -> float:
+            return pd.Series([r.get(field) for r in results.cells[label, name].records], dtype=float).median()
+
+        content = {label: [median(label, name) for name in names] for label in labels}
         return pd.DataFrame(content, index=pd.Index(names))
 
     fit, predict, memory = map(medians, ("fit_seconds", "predict_seconds", "peak_memory_mb"))
@@ -263,7 +249,3 @@ def measure_costs(results: Results) -> pd.DataFrame:
         }
     )
     return costs[costs["n"] > 0]
-
-
-def _median(values: np.ndarray) -> float:
-    return float(np.nanmedian(values)) if np.isfinite(values).any() else float("nan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skpml.experiments._runs import Plan
 from skpml.experiments._suite import Suite
@@ -47,22 +46,15 @@ class Cell:
             return "incomplete"
         return "failed" if self.failures else "missing"
 
-    def values(self, metric: str) -> NDArray[np.float64]:
-        """Return the metric in each finished run; NaN if it is undefined."""
-        return np.array([_to_float(record["metrics"].get(metric)) for record in self.records])
-
-    def measurements(self, field: str) -> NDArray[np.float64]:
-        """Return a measurement of each finished run, such as ``fit_seconds``."""
-        return np.array([_to_float(record.get(field)) for record in self.records])
-
     def summarize(self, metric: str, absent: bool = False) -> tuple[float, float, int, int, str]:
         """Return mean, sample standard deviation, number of runs, expected number, and state."""
-        values, state = self.values(metric), self.state
-        if len(values) and not np.isfinite(values).all():
+        # NaN if the metric is undefined.
+        values = np.array([record["metrics"].get(metric) for record in self.records], dtype=float)
+        state = "absent" if absent and self.state == "missing" else self.state
+        if not np.isfinite(values).all():
             state, values = "undefined", values[:0]
         mean = float(values.mean()) if len(values) else float("nan")
         std = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-        state = "absent" if absent and state == "missing" else state
         return mean, std, len(self.records), self.expected, state
 
 
@@ -150,11 +142,8 @@ class Results:
         for method in dict.fromkeys(rows["method"]):
             found = rows[rows["method"] == method].set_index("configuration").reindex(names)
             states = np.where(found["mean"].notna(), "published", "not published")
-            values = (found["mean"], found["std"], 0, 0, states)
-            added |= {
-                (f"{method} ({PUBLISHED})", name): value
-                for name, value in zip(STATISTICS, values, strict=True)
-            }
+            values = dict(zip(STATISTICS, (found["mean"], found["std"], 0, 0, states), strict=True))
+            added |= {(f"{method} ({PUBLISHED})", name): value for name, value in values.items()}
         return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1) if added else table
 
     def _sweep_table(self, label: str, parameter: str, metric: str) -> pd.DataFrame:
@@ -197,8 +186,7 @@ def _summarize(
     for column in columns:
         keys = [(column, row) if transpose else (row, column) for row in rows]
         found = [cells[key].summarize(metric, key[1] in absent) for key in keys]
-        for place, name in enumerate(STATISTICS):
-            content[column, name] = [summary[place] for summary in found]
+        content |= {(column, name): [each[place] for each in found] for place, name in enumerate(STATISTICS)}
     columns_index = pd.MultiIndex.from_product([columns, STATISTICS], names=["method", "statistic"])
     return pd.DataFrame(content, index=pd.Index(rows, name="configuration"), columns=columns_index)
 
@@ -238,13 +226,9 @@ def read_published(path: str | Path) -> pd.DataFrame:
     ValueError
         If a column is missing.
     """
-    table = pd.read_csv(path)
-    for column in ("metric", "configuration", "method", "mean", "std"):
-        if column not in table:
-            raise ValueError(
-                f"{path} has no column {column!r}; published results need metric, configuration, "
-                "method, mean and std"
-            )
+    table, needed = pd.read_csv(path), ("metric", "configuration", "method", "mean", "std")
+    if missing := [column for column in needed if column not in table]:
+        raise ValueError(f"{path} has no column {missing[0]!r}; published results need {', '.join(needed)}")
     return table
 
 
@@ -265,43 +249,41 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
     """
     suite = plan.suite
     by_key = {record["key"]: record for record in records}
-    found: dict[tuple[str, str, str, str], list[Record]] = {}
-    used: set[str] = set()
+    found: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    used: dict[str, str] = {}
     for planned in plan.entries:
         if record := by_key.get(planned.run.key):
             parameter, value = planned.swept or ("", "")
-            place = (planned.label, parameter, str(value), planned.run.configuration)
-            found.setdefault(place, []).append(record)
-            used.add(record["key"])
+            found[planned.label, parameter, str(value), planned.run.configuration].append(record)
+            used[planned.run.key] = planned.run.configuration
     folds = 1 if suite.kind == "decomposition" else len(suite.only_folds or range(suite.folds))
 
     def make_cell(*place: str) -> Cell:
-        own = sorted(found.get(place, []), key=lambda r: (r["run"]["seed"], r["run"]["fold"] or 0))  # type: ignore[arg-type]
+        own = sorted(found[place], key=lambda record: (record["run"]["seed"], record["run"]["fold"] or 0))
         return Cell(
             records=tuple(record for record in own if record["status"] == "done"),
             failures=tuple(record for record in own if record["status"] != "done"),
             expected=len(suite.seeds) * folds,
         )
 
-    cells: dict[tuple[str, str], Cell] = {}
-    sweeps: dict[tuple[str, str], dict[tuple[str, str], Cell]] = {}
-    for entry in suite.methods:
-        for parameter, values in entry.sweep.items():
-            sweeps[entry.label, parameter] = {
-                (str(value), name): make_cell(entry.label, parameter, str(value), name)
-                for value in values
-                for name in suite.configurations
-            }
-        if not entry.sweep:
-            cells |= {
-                (entry.label, name): make_cell(entry.label, "", "", name) for name in suite.configurations
-            }
-    present = {by_key[key]["run"]["configuration"] for key in used}
     return Results(
         suite=suite,
-        cells=cells,
-        sweeps=sweeps,
-        absent={name: reason for name, reason in plan.absent.items() if name not in present},
+        cells={
+            (entry.label, name): make_cell(entry.label, "", "", name)
+            for entry in suite.methods
+            if not entry.sweep
+            for name in suite.configurations
+        },
+        sweeps={
+            (entry.label, parameter): {
+                (value, name): make_cell(entry.label, parameter, value, name)
+                for value in map(str, values)
+                for name in suite.configurations
+            }
+            for entry in suite.methods
+            for parameter, values in entry.sweep.items()
+        },
+        absent={name: why for name, why in plan.absent.items() if name not in used.values()},
         n_records=len(by_key),
         n_other=len(by_key) - len(used),
     )
@@ -310,61 +292,62 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
 def gather_provenance(results: Results) -> dict[str, Any]:
     """Collect the facts about all runs of a suite that a report shows."""
     cells, records = list(results._all_cells()), results.records()
+    done = [(label, record) for label, _, cell in cells for record in cell.records]
+    failed = [(label, record) for label, _, cell in cells for record in cell.failures]
     facts = [record.get("provenance") or {} for record in records]
-    packages: dict[str, set[str]] = {}
-    for fact in facts:
-        for package, version in (fact.get("versions") or {}).items():
-            packages.setdefault(package, set()).add(str(version))
-    versions = {package: sorted(found) for package, found in packages.items()}
-    starts = [str(fact["started"]) for fact in facts if fact.get("started")]
+    packages = dict.fromkeys(package for fact in facts for package in fact.get("versions") or ())
+    versions = {
+        name: _distinct((fact.get("versions") or {}).get(name) for fact in facts) for name in packages
+    }
+    starts = _distinct(fact.get("started") or None for fact in facts)
     warnings: Counter[tuple[str, str]] = Counter()
-    converged: dict[str, list[bool]] = {}
-    for label, _, cell in cells:
-        for record in cell.records:
-            warnings.update((label, text) for text in dict.fromkeys(map(str, record.get("warnings") or ())))
-            if record.get("converged") is not None:
-                converged.setdefault(label, []).append(record["converged"])
+    converged: dict[str, list[bool]] = defaultdict(list)
+    for label, record in done:
+        warnings.update((label, text) for text in dict.fromkeys(map(str, record.get("warnings") or ())))
+        if record.get("converged") is not None:
+            converged[label].append(record["converged"])
     return {
         "n_expected": sum(cell.expected for _, name, cell in cells if name not in results.absent),
-        "n_done": sum(len(cell.records) for _, _, cell in cells),
-        "n_failed": sum(len(cell.failures) for _, _, cell in cells),
+        "n_done": len(done),
+        "n_failed": len(failed),
         "n_other": results.n_other,
         "versions": versions,
-        "settings": {
-            name: sorted({str(fact[name]) for fact in facts if fact.get(name) is not None})
-            for name in ("threads", "platform")
-        },
+        "settings": {name: _distinct(fact.get(name) for fact in facts) for name in ("threads", "platform")},
         "mixed_versions": [package for package, found in versions.items() if len(found) > 1],
         "mixed_data": find_mixed_data(records),
-        "failures": group_failures((label, record) for label, _, cell in cells for record in cell.failures),
-        "warnings": [(label, message, count) for (label, message), count in warnings.items()],
+        "failures": group_failures(failed),
+        "warnings": [(*about, count) for about, count in warnings.items()],
         "not_converged": {
             label: (found.count(False), len(found)) for label, found in converged.items() if False in found
         },
-        "started": (min(starts), max(starts)) if starts else (),
+        "started": starts[:1] + starts[-1:],
     }
+
+
+def _distinct(values: Iterable[Any]) -> list[str]:
+    return sorted({str(value) for value in values if value is not None})
 
 
 def find_mixed_data(records: Iterable[Record]) -> list[str]:
     """List configurations whose results come from different data: a file was replaced between runs."""
     # Each seed draws its own noise, and so has its own data.
-    seen: dict[tuple[str, int], set[str]] = {}
+    seen: dict[tuple[str, int], set[str]] = defaultdict(set)
     for record in records:
         checksum = (record.get("provenance") or {}).get("data_checksum")
         if record["status"] == "done" and checksum is not None:
-            seen.setdefault((record["run"]["configuration"], record["run"]["seed"]), set()).add(checksum)
+            seen[record["run"]["configuration"], record["run"]["seed"]].add(checksum)
     return sorted({name for (name, _), checksums in seen.items() if len(checksums) > 1})
 
 
 def group_failures(failures: Iterable[tuple[str, Record]]) -> dict[tuple[str, str, str], list[Record]]:
     """Group failed runs by label, type of the error and message."""
-    groups: dict[tuple[str, str, str], list[Record]] = {}
+    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for label, record in failures:
         error = record.get("error") or {}
         message = " ".join(str(error.get("message", "")).split())
         if len(message) > _LONGEST_MESSAGE:
             message = f"{message[: _LONGEST_MESSAGE - 1]}…"
-        groups.setdefault((label, str(error.get("type", "error")), message), []).append(record)
+        groups[label, str(error.get("type", "error")), message].append(record)
     return groups
 
 
@@ -372,7 +355,3 @@ def place_of(run: Mapping[str, Any]) -> str:
     """Describe configuration, seed and fold of a run."""
     fold = "" if run.get("fold") is None else f", fold {run['fold']}"
     return f"{run['configuration']}, seed {run['seed']}{fold}"
-
-
-def _to_float(value: Any) -> float:
-    return float("nan") if value is None else float(value)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +29,8 @@ _WAIT_FOR_OTHERS = 0.5
 _SECONDS_TO_CONNECT = 10
 # The pace is measured, and no longer assumed, from this many runs and seconds on.
 _RUNS_TO_MEASURE, _SECONDS_TO_MEASURE = 4, 5.0
+
+_DIED = "{} during a run, usually because it ran out of memory; finished runs are kept: start again with {}"
 
 # Time, memory and warnings belong to the process: a worker with several threads does one run at a time.
 _ONE_AT_A_TIME = threading.Lock()
@@ -127,22 +130,6 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Task:
-    """Runs of one configuration, seed and fold, for a worker.
-
-    ``retry_before``: repeat failed runs that were started before this time; None repeats none. ``yields``: leave the
-    whole group to another process that works on it, so that each process shares work among its own runs.
-    """
-
-    runs: tuple[Run, ...]
-    results: Path
-    data_home: Path | None
-    suite_folder: Path | None
-    retry_before: str | None
-    yields: bool
-
-
-@dataclass(frozen=True)
 class TaskResult:
     """What happened to a run: done or failed here, already present, or busy in another process."""
 
@@ -151,7 +138,8 @@ class TaskResult:
     set_aside: str | None = None
 
 
-DoAll = Callable[[list[Task]], Iterator[list[TaskResult]]]
+# Does all groups of runs in any order, by a function of one group.
+DoAll = Callable[[Callable[[list[Run]], list[TaskResult]], list[list[Run]]], Iterator[list[TaskResult]]]
 
 
 def run_plan(
@@ -211,40 +199,24 @@ def run_plan(
     outcome = Outcome(skipped=len(plan.runs) - sum(map(len, pending)))
     if limit is not None:
         pending, outcome.left = _cut(pending, limit)
-
-    def make_task(runs: Sequence[Run], yields: bool) -> Task:
-        return Task(tuple(runs), store.folder, plan.data_home, plan.suite.folder, retry_before, yields)
-
-    with (
-        _watch(_Watch(plan, store, pending, retry_before, jobs), on_progress),
-        _backend(jobs, dask) as do_all,
-    ):
+    watch = _Watch(plan, store, pending, retry_before, jobs)
+    with _report_progress(watch, on_progress), _backend(jobs, dask) as do_all:
         yields = True
         while pending:
-            busy: list[list[Run]] = []
-            progressed = False
-            for results in do_all([make_task(runs, yields) for runs in pending]):
-                _add_results(results, outcome)
-                progressed |= any(result.outcome in ("done", "failed") for result in results)
-                if rest := [result.run for result in results if result.outcome == "busy"]:
-                    busy.append(rest)
+            do = partial(do_task, store.folder, plan.data_home, plan.suite.folder, retry_before, yields)
+            n_executed, busy = len(outcome.executed), []
+            for results in do_all(do, pending):
+                outcome.executed += [each.run for each in results if each.outcome in ("done", "failed")]
+                outcome.elsewhere += sum(each.outcome == "present" for each in results)
+                outcome.set_aside += [each.set_aside for each in results if each.set_aside is not None]
+                busy.append([each.run for each in results if each.outcome == "busy"])
             # Runs of other processes are checked again until they are present or the other process is gone.
-            pending, yields = busy, False
-            if pending and not progressed:
+            pending, yields = list(filter(None, busy)), False
+            if pending and len(outcome.executed) == n_executed:
                 time.sleep(_WAIT_FOR_OTHERS)
     outcome.failed = [r for r in store.records(run.key for run in plan.runs) if r["status"] == "failed"]
     outcome.seconds = time.monotonic() - start
     return outcome
-
-
-def _add_results(results: list[TaskResult], outcome: Outcome) -> None:
-    for result in results:
-        if result.outcome == "present":
-            outcome.elsewhere += 1
-        elif result.outcome != "busy":
-            outcome.executed.append(result.run)
-        if result.set_aside is not None:
-            outcome.set_aside.append(result.set_aside)
 
 
 def _cut(groups: list[list[Run]], limit: int) -> tuple[list[list[Run]], int]:
@@ -266,24 +238,35 @@ def _is_due(record: dict[str, Any] | None, retry_before: str | None) -> bool:
     return str(record["provenance"].get("started", "")) < retry_before
 
 
-def do_task(task: Task) -> list[TaskResult]:
-    """Do the runs of a task that no other process has done or is doing; write each record at once."""
-    store = Store(task.results)
+def do_task(
+    folder: Path,
+    data_home: Path | None,
+    suite_folder: Path | None,
+    retry_before: str | None,
+    yields: bool,
+    runs: Sequence[Run],
+) -> list[TaskResult]:
+    """Do the runs of a fold that no other process has done or is doing; write each record at once.
+
+    `retry_before`: repeat failed runs that were started before this time; None repeats none. `yields`: leave the whole
+    group to another process that works on it, so that each process shares work among its own runs.
+    """
+    store = Store(folder)
     if not store.runs.is_dir():
         raise FileNotFoundError(
-            f"the worker on {socket.gethostname()} cannot access the folder {task.results}: "
+            f"the worker on {socket.gethostname()} cannot access the folder {folder}: "
             "results must be in a folder that all workers share"
         )
     results: list[TaskResult] = []
-    data = FoldData(task.runs[0], task.data_home, task.suite_folder)
+    data = FoldData(runs[0], data_home, suite_folder)
     with _ONE_AT_A_TIME, shared_work() as work:
-        for run in task.runs:
-            if task.yields and results and results[-1].outcome == "busy":
+        for run in runs:
+            if yields and results and results[-1].outcome == "busy":
                 results.append(TaskResult(run, "busy"))
-            elif not _is_due(store.read(run.key), task.retry_before):
+            elif not _is_due(store.read(run.key), retry_before):
                 results.append(TaskResult(run, "present"))
             else:
-                results.append(_do_run(run, store, data, work, task.retry_before))
+                results.append(_do_run(run, store, data, work, retry_before))
     return results
 
 
@@ -301,17 +284,15 @@ def _do_run(run: Run, store: Store, data: FoldData, work: Any, retry_before: str
 
 @contextmanager
 def _backend(jobs: int, dask: str | None) -> Iterator[DoAll]:
-    """Give a function that does tasks in any order and yields the results of each."""
+    """Give a function that does groups of runs in any order and yields the results of each."""
     if dask is not None:
-        with _dask_backend(dask) as do_all:
-            yield do_all
-    elif jobs == 1:
-        yield lambda tasks: map(do_task, tasks)
+        with _connect(dask) as client:
+            yield partial(_do_on_cluster, client)
     else:
-        yield lambda tasks: _do_in_processes(tasks, jobs)
+        yield map if jobs == 1 else partial(_do_in_processes, jobs)
 
 
-def _do_in_processes(tasks: list[Task], jobs: int) -> Iterator[list[TaskResult]]:
+def _do_in_processes(jobs: int, do: Any, groups: list[list[Run]]) -> Iterator[list[TaskResult]]:
     import joblib
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -319,45 +300,38 @@ def _do_in_processes(tasks: list[Task], jobs: int) -> Iterator[list[TaskResult]]
     with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
         try:
-            yield from parallel(joblib.delayed(do_task)(task) for task in tasks)
+            yield from parallel(joblib.delayed(do)(runs) for runs in groups)
         except BrokenProcessPool as error:
-            raise WorkerDied(
-                "a worker process died during a run, usually because it ran out of memory; finished runs are kept: "
-                "start again with fewer jobs"
-            ) from error
+            raise WorkerDied(_DIED.format("a worker process died", "fewer jobs")) from error
 
 
-@contextmanager
-def _dask_backend(address: str) -> Iterator[DoAll]:
+def _connect(address: str) -> Any:
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise ImportError("a Dask cluster needs dask: pip install scikit-pml[dask]") from error
     try:
-        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+        return distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise OSError(f"no Dask scheduler answers at {address}") from error
 
-    def do_all(tasks: list[Task]) -> Iterator[list[TaskResult]]:
-        # Not pure: a task depends on the folder, so equal tasks can have different results.
-        futures = client.map(do_task, tasks, pure=False)
-        try:
-            for future in distributed.as_completed(futures, loop=client.loop):
-                yield future.result()
-        except distributed.KilledWorker as error:
-            raise WorkerDied(
-                "a Dask worker died several times during a run, usually because it ran out of memory; finished runs "
-                "are kept: start again with more memory per worker"
-            ) from error
-        finally:
-            client.cancel(futures)
 
-    with client:
-        yield do_all
+def _do_on_cluster(client: Any, do: Any, groups: list[list[Run]]) -> Iterator[list[TaskResult]]:
+    distributed: Any = import_module("distributed")
+    # Not pure: a task depends on the folder, so equal tasks can have different results.
+    futures = client.map(do, groups, pure=False)
+    try:
+        for future in distributed.as_completed(futures, loop=client.loop):
+            yield future.result()
+    except distributed.KilledWorker as error:
+        what = "a Dask worker died several times"
+        raise WorkerDied(_DIED.format(what, "more memory per worker")) from error
+    finally:
+        client.cancel(futures)
 
 
 @contextmanager
-def _watch(watch: _Watch, on_progress: Callable[[Progress], None] | None) -> Iterator[None]:
+def _report_progress(watch: _Watch, on_progress: Callable[[Progress], None] | None) -> Iterator[None]:
     """Report progress from the folder alone, which shows the runs of all processes."""
     if on_progress is None:
         yield
@@ -387,15 +361,14 @@ class _Watch:
     ) -> None:
         self._store, self._retry_before, self._jobs = store, retry_before, jobs
         self._waiting = {run.key: run for group in pending for run in group}
-        present = store.records()
+        present, keys = store.records(), {run.key for run in plan.runs}
         # Runs of other suites in the folder inform about time too.
         self._timing = Timing(present)
-        keys = {run.key for run in plan.runs}
         finished = [r for r in present if r["key"] in keys and not _is_due(r, retry_before)]
-        self._done = len(finished)
+        self._before = self._done = len(finished)
         self._failed = sum(record["status"] == "failed" for record in finished)
         self._total = self._done + len(self._waiting)
-        self._start, self._spent, self._finished = time.monotonic(), 0.0, 0
+        self._start, self._spent = time.monotonic(), 0.0
 
     def look(self) -> Progress:
         for key in self._store.keys() & set(self._waiting):
@@ -407,14 +380,13 @@ class _Watch:
             self._failed += record["status"] == "failed"
             self._timing.add(record)
             self._spent += seconds_of(record)
-            self._finished += 1
         estimate = self._timing.estimate(self._waiting.values())
         elapsed = time.monotonic() - self._start
         pace = float(self._jobs)
         if elapsed >= _SECONDS_TO_MEASURE:
             # Seconds of work per second. If hardly anything is finished, runs under way may be nearly done.
             known = len(self._waiting) - estimate.unknown
-            few = self._finished < _RUNS_TO_MEASURE and known > 0
+            few = self._done - self._before < _RUNS_TO_MEASURE and known > 0
             under_way = self._jobs * estimate.seconds / known if few else 0.0
             # The lower bound only avoids a division by zero.
             pace = min(max((self._spent + under_way) / elapsed, 1e-9), pace if few else math.inf)

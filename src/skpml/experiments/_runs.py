@@ -58,22 +58,11 @@ class Run:
         canonical = json.dumps(self.content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:_KEY_DIGITS]
 
-    @property
-    def group(self) -> tuple[str, int, int, int | None]:
-        """Data, noise and fold: runs with the same group can share work."""
-        return self.configuration, self.seed, self.folds, self.fold
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-    def __str__(self) -> str:
-        place = f"{self.configuration}, seed {self.seed}"
-        place += "" if self.fold is None else f", fold {self.fold} of {self.folds}"
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"{self.method}({parameters}) on {place}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +113,7 @@ class Plan:
         """
         found: dict[Any, list[Run]] = {}
         for run in self.runs:
-            found.setdefault(run.group, []).append(run)
+            found.setdefault((run.configuration, run.seed, run.folds, run.fold), []).append(run)
         return sorted(found.values(), key=lambda runs: _size(runs[0].configuration))
 
     def only(self, *, configurations: Sequence[str] = (), methods: Sequence[str] = ()) -> Plan:
@@ -145,24 +134,15 @@ class Plan:
         SuiteError
             If the suite has no such configuration or label.
         """
-        labels = [entry.label for entry in self.suite.methods]
-        for kind, wanted, known in (
-            ("configuration", configurations, self.suite.configurations),
-            ("method", methods, labels),
-        ):
-            for name in wanted:
-                if name not in known:
-                    raise SuiteError(
-                        f"the suite {self.suite.name} has no {kind} {name!r}; it has {', '.join(known)}"
-                    )
-        kept = configurations or self.suite.configurations
-        entries = [
-            entry
-            for entry in self.entries
-            if entry.run.configuration in kept and entry.label in (methods or labels)
-        ]
-        absent = {name: reason for name, reason in self.absent.items() if name in kept}
-        return Plan(self.suite, entries, absent, self.data_home)
+        names, labels = self.suite.configurations, [entry.label for entry in self.suite.methods]
+        for kind, wanted, known in (("configuration", configurations, names), ("method", methods, labels)):
+            if unknown := [name for name in wanted if name not in known]:
+                facts = f"has no {kind} {unknown[0]!r}; it has {', '.join(known)}"
+                raise SuiteError(f"the suite {self.suite.name} {facts}")
+        kept = [e for e in self.entries if e.run.configuration in (configurations or names)]
+        kept = [entry for entry in kept if entry.label in (methods or labels)]
+        absent = {name: self.absent[name] for name in configurations or names if name in self.absent}
+        return Plan(self.suite, kept, absent, self.data_home)
 
 
 def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
@@ -207,9 +187,7 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
 def _size(configuration: str) -> int:
     """Features × labels × rows of a registered data set; others count as small."""
     facts = REGISTRY.get(dataset_of(configuration))
-    if facts is None or facts.n_rows is None:
-        return 0
-    return facts.n_rows * (facts.n_features or 1) * (facts.n_labels or 1)
+    return 0 if facts is None else (facts.n_rows or 0) * (facts.n_features or 1) * (facts.n_labels or 1)
 
 
 def data_file(configuration: str, folder: Path | None) -> Path:
@@ -297,21 +275,16 @@ def custom_estimator(name: str, folder: Path | None, code: dict[str, Any] | None
         raise SuiteError(f"the method {name!r} cannot be imported{searched}: {what}") from error
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
-        classes = [
-            each
-            for each, value in vars(module).items()
-            if isinstance(value, type) and value.__module__ == module_name
-        ]
+        found_types = [value for value in vars(module).values() if isinstance(value, type)]
+        classes = [each.__name__ for each in found_types if each.__module__ == module_name]
         hint = suggest(class_name, classes) if classes else "; it defines no class"
-        raise SuiteError(
-            f"the method {name!r} cannot be imported: {module_name} has no class {class_name!r}{hint}"
-        )
+        problem = f"{module_name} has no class {class_name!r}{hint}"
+        raise SuiteError(f"the method {name!r} cannot be imported: {problem}")
     try:
         model = found()
     except TypeError as error:
-        raise SuiteError(
-            f"{name} cannot be created without arguments: give each argument a default ({error})"
-        ) from error
+        advice = f"give each argument a default ({error})"
+        raise SuiteError(f"{name} cannot be created without arguments: {advice}") from error
     if not hasattr(model, "get_params"):
         raise SuiteError(f"{name} is not an estimator: derive it from skpml.base.BasePMLClassifier")
     return model

@@ -65,8 +65,7 @@ class Store:
         set of str
             Keys.
         """
-        names = os.listdir(self.runs) if self.runs.is_dir() else []
-        return {name[:-5] for name in names if name.endswith(".json") and name[0] != "."}.union(self._packed)
+        return {path.stem for path in self.runs.glob("[!.]*.json")}.union(self._packed)
 
     def read(self, key: str) -> dict[str, Any] | None:
         """Read the record of a run.
@@ -152,16 +151,13 @@ class Store:
 
         The holder must check again for a record: the previous holder may have written it.
         """
-        lock = FileLock(self.folder / "locks" / f"{key}.lock")
         try:
-            lock.acquire(timeout=0)
+            held = FileLock(self.folder / "locks" / f"{key}.lock").acquire(timeout=0)
         except Timeout:
             yield False
             return
-        try:
+        with held:
             yield True
-        finally:
-            lock.release()
 
 
 def _is_record(content: Any, key: str) -> bool:

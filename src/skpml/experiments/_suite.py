@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path, PurePath
@@ -150,7 +150,7 @@ class Suite(_Part):
     @model_validator(mode="after")
     def _check_consistent(self) -> Self:
         for path, problem in _find_contradictions(self):
-            raise _Contradiction(path, problem)
+            raise SuiteError(problem, key=_format_key(path))
         return self
 
     @property
@@ -186,14 +186,6 @@ class Suite(_Part):
         return SuiteError(problem, self._source or self.name, _format_key(path))
 
 
-class _Contradiction(Exception):
-    """Passes the key path through pydantic, which only wraps its own exceptions."""
-
-    def __init__(self, path: KeyPath, problem: str) -> None:
-        super().__init__(problem)
-        self.path, self.problem = path, problem
-
-
 def shipped_suites() -> list[str]:
     """List the names of the included suites.
 
@@ -208,8 +200,7 @@ def shipped_suites() -> list[str]:
     >>> "paper" in shipped_suites()
     True
     """
-    names = (entry.name for entry in files(_SHIPPED).iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return sorted(entry.name[:-5] for entry in files(_SHIPPED).iterdir() if entry.name.endswith(".toml"))
 
 
 def load_suite(name: str | Path) -> Suite:
@@ -241,14 +232,11 @@ def load_suite(name: str | Path) -> Suite:
         return parse_suite(text, source=f"{name}.toml")
     path = Path(name)
     if path.suffix != ".toml":
-        near = get_close_matches(str(name), shipped_suites(), n=1)
-        if path.with_name(f"{path.name}.toml").is_file():
-            near = [f"{name}.toml"]
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SuiteError(
-            f"there is no suite {str(name)!r}: {hint}Included suites are {', '.join(shipped_suites())}; "
-            "for a custom suite pass the path of a .toml file"
-        )
+        is_file = path.with_name(f"{path.name}.toml").is_file()
+        near = [f"{name}.toml"] if is_file else get_close_matches(str(name), shipped_suites(), n=1)
+        problem = f"there is no suite {str(name)!r}: {f'did you mean {near[0]!r}? ' if near else ''}Included suites are "
+        advice = "; for a custom suite pass the path of a .toml file"
+        raise SuiteError(f"{problem}{', '.join(shipped_suites())}{advice}")
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -269,9 +257,10 @@ def parse_suite(text: str, *, source: str) -> Suite:
     except ValidationError as error:
         # A mistyped key is also missing under its right name: report the typo.
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, SuiteError):
+            raise SuiteError(cause.problem, source, cause.key) from None
         raise SuiteError(_describe_problem(first), source, _format_key(first["loc"])) from None
-    except _Contradiction as error:
-        raise SuiteError(error.problem, source, _format_key(error.path)) from None
     object.__setattr__(suite, "_source", source)
     return suite
 
@@ -301,17 +290,22 @@ def is_data_file(configuration: str) -> bool:
     return configuration.lower().endswith(tuple(READERS))
 
 
-def suggest(word: str, choices: Any) -> str:
+def suggest(word: str, choices: Iterable[str]) -> str:
     """Return a hint for a misspelled word: the closest choice, or all choices."""
+    known = sorted(choices)
+    return find_close(word, known) or f"; choose from {', '.join(known)}"
+
+
+def find_close(word: str, choices: Iterable[str], end: str = "") -> str:
+    """Ask whether the closest choice, with this end, was meant; empty if none is close."""
     near = get_close_matches(word, list(choices), n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; choose from {', '.join(sorted(choices))}"
+    return f"; did you mean {near[0] + end!r}?" if near else ""
 
 
 def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
     """Yield problems that the types of the single values do not show."""
     for key in ("configurations", "seeds", "metrics"):
-        values = getattr(suite, key)
-        for position, value in enumerate(values):
+        for position, value in enumerate(values := getattr(suite, key)):
             if value in values[:position]:
                 yield (key, position), f"{value!r} is listed twice"
     known = DENOISING if suite.kind == "decomposition" else tuple(METRICS)
@@ -361,11 +355,9 @@ def _find_method_contradictions(
     for key in entry.by_data:
         if key not in datasets:
             yield (*place, "by_data", key), f"{key!r} is not a configuration{suggest(key, datasets)}"
-    grids = {"sweep": entry.sweep, "tuning": {} if entry.tuning is None else entry.tuning.grid}
-    for key, grid in grids.items():
-        for parameter, values in grid.items():
-            if not values:
-                yield (*place, key, parameter), "the list of values is empty"
+    for key, grid in {"sweep": entry.sweep, "tuning": entry.tuning.grid if entry.tuning else {}}.items():
+        for parameter in (name for name, values in grid.items() if not values):
+            yield (*place, key, parameter), "the list of values is empty"
     if decomposition:
         for key in ("tuning", "sweep"):
             if getattr(entry, key):
