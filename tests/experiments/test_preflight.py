@@ -9,8 +9,7 @@ import pytest
 from bench_helpers import Small
 
 from skpml.datasets import PartialDataset, write_npz
-from skpml.experiments import Suite, SuiteError, expand, load_suite, run_plan
-from skpml.experiments._preflight import check_names
+from skpml.experiments import Suite, SuiteError, check_names, expand, load_suite, run_plan
 from skpml.tables import TableError
 
 SUITE = """name = "mine"

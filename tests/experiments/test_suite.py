@@ -80,7 +80,7 @@ def test_a_suite_says_what_its_file_says(tmp_path: Path) -> None:
         ("folds = 3", 'folds = "3"', "folds", "valid integer, got '3'"),
         ("folds = 3", "folds = 1", "folds", "greater than or equal to 2"),
         ("folds = 3", "folds = 3\nonly_folds = [3]", "only_folds", "no fold 3"),
-        ("seeds = [0, 1]", "seeds = [0, -1]", "seeds", "-1"),
+        ("seeds = [0, 1]", "seeds = [0, -1]", "seeds[1]", "-1"),
         ("seeds = [0, 1]", "seeds = [0, 0]", "seeds[1]", "twice"),
         ("seeds = [0, 1]", "seeds = []", "seeds", "at least 1 item"),
         ('    "digits-5",', '    "digits-6",', "configurations[1]", "'digits-6' is listed twice"),
@@ -92,7 +92,12 @@ def test_a_suite_says_what_its_file_says(tmp_path: Path) -> None:
         ("{ low_rank_weight = 1.0", "{ lambda = 1.0", "methods[0].parameters.lambda", "no parameter"),
         ('selector = "label-free"', 'selector = "free"', "methods[0].tuning.selector", "'free'"),
         ('selector = "label-free"', 'select = "free"', "methods[0].tuning.select", "did you mean 'selector'"),
-        ("ridge_weight = [0.1, 1.0] }", "ridge_weight = [] }", "methods[0].tuning.ridge_weight", "empty"),
+        (
+            "ridge_weight = [0.1, 1.0] }",
+            "ridge_weight = [] }",
+            "methods[0].tuning.grid.ridge_weight",
+            "at least 1 item",
+        ),
         (
             "grid = { ridge_weight",
             "grid = { ridge_wait",

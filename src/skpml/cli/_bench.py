@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from skpml._writing import replacing
+from skpml._writing import replacing_folder
 from skpml.cli._bench_output import (
     progress_of,
     show_comparison,
@@ -20,29 +21,40 @@ from skpml.cli._bench_output import (
     warn_of_absent,
     warn_of_mixed_data,
 )
-from skpml.cli._console import check_outputs, force_option, say, show_warning
+from skpml.cli._console import check_outputs, force_option, json_option, say, show_warning
 
 if TYPE_CHECKING:
     from skpml.experiments import PairComparison, Plan, Results
 
 SOME_FAILED = 3
 
-_DATA = click.option(
-    "--data", "data_home", metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of the data sets.  [default: that of 'skpml data list']",
-)  # fmt: skip
-_FOLDER = click.option(
-    "--folder", metavar="RESULTS", type=click.Path(path_type=Path, file_okay=False), default=Path("bench"),
-    show_default=True, help="Folder of the results, one file per run.",
-)  # fmt: skip
-_CONFIGURATION = click.option(
-    "-c", "--configuration", "configurations", metavar="NAME", multiple=True,
-    help="Only this configuration of the suite; repeatable.",
-)  # fmt: skip
-_METHOD = click.option(
-    "-m", "--method", "methods", metavar="LABEL", multiple=True,
-    help="Only the method with this label; repeatable.",
-)  # fmt: skip
+
+def _suite_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the suite, its data and the folder of its results."""
+    folder = click.option(
+        "--folder", metavar="RESULTS", type=click.Path(path_type=Path, file_okay=False), default=Path("bench"),
+        show_default=True, help="Folder of the results, one file per run.",
+    )  # fmt: skip
+    data = click.option(
+        "--data", "data_home", metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Folder of the data sets.  [default: that of 'skpml data list']",
+    )  # fmt: skip
+    return click.argument("suite")(data(folder(command)))
+
+
+def _part_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose a part of a suite."""
+    method = click.option(
+        "-m", "--method", "methods", metavar="LABEL", multiple=True,
+        help="Only the method with this label; can be repeated.",
+    )  # fmt: skip
+    configuration = click.option(
+        "-c", "--configuration", "configurations", metavar="NAME", multiple=True,
+        help="Only this configuration of the suite; can be repeated.",
+    )  # fmt: skip
+    return configuration(method(command))
+
+
 _PUBLISHED = click.option(
     "--published", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Add published results: a CSV file with the columns metric, configuration, method, mean, std.",
@@ -66,16 +78,13 @@ def bench() -> None:
 
 
 @bench.command()
-@click.argument("suite")
-@_DATA
-@_FOLDER
+@_suite_options
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
               help="Number of worker processes.")  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler instead of --jobs.")
 @click.option("--retry-failed", is_flag=True, help="Repeat runs that failed before.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Do at most N runs.")
-@_CONFIGURATION
-@_METHOD
+@_part_options
 @click.option("--no-report", is_flag=True, help="Do not write a report at the end.")
 @click.option("--dry-run", is_flag=True, help="Only list the runs to do, with the expected time.")
 @click.pass_context
@@ -126,11 +135,8 @@ def run(
 
 
 @bench.command()
-@click.argument("suite")
-@_DATA
-@_FOLDER
-@_CONFIGURATION
-@_METHOD
+@_suite_options
+@_part_options
 @click.option("--failed", is_flag=True, help="Show the tracebacks of failed runs instead.")
 def status(
     *, suite: str, data_home: Path | None, folder: Path, configurations: tuple[str, ...],
@@ -161,9 +167,7 @@ def status(
 
 
 @bench.command()
-@click.argument("suite")
-@_DATA
-@_FOLDER
+@_suite_options
 @click.option("-o", "--output", "target", metavar="FILE", default="report.html", show_default=True,
               type=click.Path(path_type=Path), help="HTML file to write.")  # fmt: skip
 @_PUBLISHED
@@ -190,14 +194,12 @@ def report(
 
 
 @bench.command()
-@click.argument("suite")
+@_suite_options
 @click.argument("one")
 @click.argument("other")
-@_DATA
-@_FOLDER
 @click.option("--metric", "metrics", multiple=True, metavar="NAME",
-              help="Only this metric; repeatable.  [default: those of the suite]")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+              help="Only this metric; can be repeated.  [default: those of the suite]")  # fmt: skip
+@json_option
 def compare(
     *, suite: str, one: str, other: str, data_home: Path | None, folder: Path, metrics: tuple[str, ...],
     as_json: bool,
@@ -221,14 +223,12 @@ def compare(
 
 
 @bench.command()
-@click.argument("suite")
-@_DATA
-@_FOLDER
+@_suite_options
 @click.option("-o", "--output", "target", metavar="FOLDER", default="tables", show_default=True,
               type=click.Path(path_type=Path, file_okay=False),
               help="Folder of the tables; created if necessary.")  # fmt: skip
 @click.option("--format", "formats", multiple=True, type=click.Choice(["csv", "latex", "markdown"]),
-              help="Only this format; repeatable.  [default: all]")  # fmt: skip
+              help="Only this format; can be repeated.  [default: all]")  # fmt: skip
 @click.option("--with-runs", is_flag=True,
               help="Add runs.jsonl.gz, all records in one file; --folder then accepts this folder.")  # fmt: skip
 @_PUBLISHED
@@ -260,19 +260,11 @@ def export(
         contents[PACK_NAME] = pack(results.records())
     if not target.parent.is_dir():
         raise click.ClickException(f"{target} cannot be created: there is no folder {target.parent}")
-    created, paths = not target.exists(), [target / name for name in contents]
-    if created:
-        target.mkdir()
-    else:
-        check_outputs(*paths, force=force)
-    try:
-        with replacing(*paths, overwrite=True) as temporary:
-            for path, content in zip(temporary, contents.values(), strict=True):
-                path.write_bytes(content)
-    except BaseException:
-        if created:
-            target.rmdir()
-        raise
+    if target.exists():
+        check_outputs(*(target / name for name in contents), force=force)
+    with replacing_folder(target, overwrite=True) as temporary:
+        for name, content in contents.items():
+            (temporary / name).write_bytes(content)
     packed = f" and {len(results.records())} records" if with_runs else ""
     say(f"Wrote {len(texts)} tables{packed} to {target}.")
 

@@ -7,7 +7,6 @@ from skpml.experiments._export import (  # noqa: F401
     format_number,
     format_p_value,
 )
-from skpml.experiments._preflight import check_methods, check_names  # noqa: F401
 from skpml.experiments._ranking import (  # noqa: F401
     PairComparison,
     compare_methods,
@@ -31,6 +30,8 @@ from skpml.experiments._runner import (  # noqa: F401
     Progress,
     Timing,
     WorkerDied,
+    check_methods,
+    check_names,
     format_duration,
     run_plan,
 )

@@ -37,16 +37,8 @@ from skpml.registry import get_method
 _THREADS = 1
 _MAX_WARNINGS = 20
 
-_RESULTS = (
-    "metrics",
-    "chosen",
-    "n_iter",
-    "converged",
-    "history",
-    "tune_seconds",
-    "fit_seconds",
-    "predict_seconds",
-)
+_TIMES = ("tune_seconds", "fit_seconds", "predict_seconds")
+_RESULTS = ("metrics", "chosen", "n_iter", "converged", "history", *_TIMES)
 
 _SINCE_RESET = "VmHWM of the process, reset at the start of the run"
 _OF_PROCESS = "ru_maxrss of the process since it began"

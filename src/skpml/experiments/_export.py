@@ -10,7 +10,14 @@ from typing import NamedTuple, cast
 import pandas as pd
 
 from skpml.experiments._ranking import Ranking, rank_methods
-from skpml.experiments._results import PUBLISHED, Results, greater_is_better, metric_title, select
+from skpml.experiments._results import (
+    PUBLISHED,
+    Results,
+    greater_is_better,
+    metric_title,
+    select,
+    title_with_arrow,
+)
 from skpml.experiments._suite import dataset_of
 
 FORMATS = {"csv": "csv", "latex": "tex", "markdown": "md"}
@@ -36,6 +43,11 @@ _LATEX = str.maketrans(
         **{character: f"\\{character}" for character in "{}$&#_%"},
     }
 )
+_TUNED = {
+    "fixed": "with the parameters of the suite (fixed)",
+    "label-free": "tuned without true labels (label-free)",
+    "oracle": "tuned with true labels of inner folds (oracle)",
+}
 _MARKDOWN = str.maketrans(
     {"<": "&lt;", ">": "&gt;", "&": "&amp;", **{character: f"\\{character}" for character in "\\`*_[]|~$"}}
 )
@@ -110,12 +122,10 @@ def format_rank_row(ranking: Ranking, columns: Iterable[str], style: CellStyle) 
     if not ranking.average_ranks:
         return pd.DataFrame(columns=list(columns))
     texts = {label: format_number(rank, 2) for label, rank in ranking.average_ranks.items()}
-    best = format_number(min(ranking.average_ranks.values()), 2)
-    row = {
-        label: (style.best if texts.get(label) == best else style.plain).format(texts.get(label, ""))
-        for label in columns
-    }
-    return pd.DataFrame([row], index=[f"Average rank (N = {ranking.n})"], columns=list(columns))
+    marks = {format_number(min(ranking.average_ranks.values()), 2): style.best}
+    row = {label: marks.get(text, style.plain).format(text) for label, text in texts.items()}
+    index = [f"Average rank (N = {ranking.n})"]
+    return pd.DataFrame([row], index=index).reindex(columns=list(columns), fill_value=style.plain.format(""))
 
 
 def format_ranks(rankings: Sequence[Ranking]) -> tuple[pd.DataFrame, int]:
@@ -153,24 +163,20 @@ def _render_latex(frame: pd.DataFrame, corner: str, caption: str, label: str) ->
     """Write a ``table*`` for booktabs; the cells are LaTeX already."""
     shown = frame.set_axis([escape_latex(name) for name in frame.columns], axis=1)
     shown.insert(0, corner, [escape_latex(str(name)) for name in frame.index])
-    # Positions instead of names: labels may be equal after escaping.
-    text = (
-        shown.style.hide(axis="index")
-        .to_latex(
-            hrules=True,
-            environment="table*",
-            position_float="centering",
-            column_format="l" + "r" * frame.shape[1],
-            caption=escape_latex(caption),
-            label=label,
-        )
-        .replace("\\begin{tabular}", "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}")
+    text = shown.style.hide(axis="index").to_latex(
+        hrules=True,
+        environment="table*",
+        position_float="centering",
+        column_format="l" + "r" * frame.shape[1],
+        caption=escape_latex(caption),
+        label=label,
     )
-    if frame.shape[1] < _WIDE:
-        return f"% needs \\usepackage{{booktabs}}\n{text}"
-    text = text.replace("\\begin{tabular}", "\\resizebox{\\linewidth}{!}{%\n\\begin{tabular}")
-    text = text.replace("\\end{tabular}", "\\end{tabular}}")
-    return f"% needs \\usepackage{{booktabs,graphicx}}\n{text}"
+    packages, before = "booktabs", "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n"
+    if frame.shape[1] >= _WIDE:
+        packages, before = "booktabs,graphicx", before + "\\resizebox{\\linewidth}{!}{%\n"
+        text = text.replace("\\end{tabular}", "\\end{tabular}}")
+    text = text.replace("\\begin{tabular}", f"{before}\\begin{{tabular}}")
+    return f"% needs \\usepackage{{{packages}}}\n{text}"
 
 
 def _export_table(
@@ -190,7 +196,7 @@ def _export_table(
     frame = format_table(table, mark_best(results, table, metric), style)
     frame = pd.concat([frame, format_rank_row(ranking, list(frame.columns), style)])
     notes = " ".join([*table_notes(results, table, metric), *ranking_notes(ranking)])
-    title = f"{metric_title(metric)} {'↑' if greater_is_better(metric) else '↓'}"
+    title = title_with_arrow(metric)
     if format == "markdown":
         return f"### {title}\n\n{_render_markdown(frame, 'configuration')}\n{escape_markdown(notes)}\n"
     frame.columns = [str(label).replace(PUBLISHED, "published") for label in frame.columns]
@@ -204,24 +210,23 @@ def _export_ranks(results: Results, format: str) -> str:
     if format == "csv":
         names = list(dict.fromkeys(name for ranking in rankings for name in ranking.average_ranks))
         content = {r.metric: [*(r.average_ranks.get(name, "") for name in names), r.n] for r in rankings}
-        frame = pd.DataFrame({"method": [*names, "N"], **content}, dtype=object)
-        return _render_csv(frame)
+        return _render_csv(pd.DataFrame({"method": [*names, "N"], **content}, dtype=object))
     frame, _ = format_ranks(rankings)
     notes = " ".join(join_notes({ranking.metric: ranking_notes(ranking) for ranking in rankings}))
-    escape = escape_latex if format == "latex" else escape_markdown
-    frame = frame.map(escape)
     if format == "markdown":
-        return f"### Average ranks\n\n{_render_markdown(frame, 'method')}\n1 is best. {escape(notes)}\n"
-    label = f"tab:{_slug(results.suite.name)}-ranks"
-    return _render_latex(frame, "Method", f"Average ranks; 1 is best. {notes}", label)
+        table = _render_markdown(frame.map(escape_markdown), "method")
+        return f"### Average ranks\n\n{table}\n1 is best. {escape_markdown(notes)}\n"
+    caption, label = f"Average ranks; 1 is best. {notes}", f"tab:{_slug(results.suite.name)}-ranks"
+    return _render_latex(frame.map(escape_latex), "Method", caption, label)
 
 
 def _export_sweeps(results: Results, metric: str) -> str:
     """Write every point of every sweep as CSV, one row each."""
-    rows = []
-    for (label, parameter), cells in results.sweeps.items():
-        for (value, configuration), cell in cells.items():
-            rows.append([label, parameter, value, configuration, *cell.summarize(metric)[:3]])
+    rows = [
+        [*swept, *place, *cell.summarize(metric)[:3]]
+        for swept, cells in results.sweeps.items()
+        for place, cell in cells.items()
+    ]
     columns = ["method", "parameter", "value", "configuration", "mean", "std", "runs"]
     return _render_csv(pd.DataFrame(rows, columns=columns))
 
@@ -267,7 +272,6 @@ def _slug(text: str) -> str:
 
 def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]:
     """What a reader must know about a table of results."""
-    labels = list(table.columns.unique(0))
     notes = [
         "Mean ± sample standard deviation over folds and seeds.",
         f"{'Higher' if greater_is_better(metric) else 'Lower'} is better.",
@@ -276,19 +280,10 @@ def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]
     ]
     groups: dict[str, list[str]] = {}
     for label in results.labels():
-        tuning = results.suite.method(label).tuning
-        how = "with the parameters of the suite (fixed)"
-        if tuning is not None:
-            labels_used = (
-                "without true labels"
-                if tuning.selector == "label-free"
-                else "with true labels of inner folds"
-            )
-            how = f"tuned {labels_used} ({tuning.selector})"
-        groups.setdefault(how, []).append(label)
+        groups.setdefault(_TUNED[results.suite.method(label).tuned], []).append(label)
     text = "; ".join(f"{how}: {', '.join(names)}" for how, names in groups.items())
     notes.append(f"{text[:1].upper()}{text[1:]}.")
-    roles = {label: results.role(label) for label in labels}
+    roles = {label: results.role(label) for label in table.columns.unique(0)}
     if unranked := [f"{label} ({role})" for label, role in roles.items() if role in ("floor", "ceiling")]:
         notes.append(f"Neither marked nor ranked: {', '.join(unranked)}.")
     if "published" in roles.values():
@@ -300,22 +295,18 @@ def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]
 
 def ranking_notes(ranking: Ranking) -> list[str]:
     """Which configurations are ranked, and what is left out."""
-    notes = []
+    notes, n = [], ranking.n
     if ranking.average_ranks:
-        notes.append(
-            f"Average ranks over N = {ranking.n} configurations on which every ranked method is complete."
-        )
+        notes.append(f"Average ranks over N = {n} configurations on which every ranked method is complete.")
         n_datasets = len({dataset_of(name) for name in ranking.values.index})
-        if n_datasets < ranking.n:
+        if n_datasets < n:
             notes.append(
-                f"The {ranking.n} configurations come from {n_datasets} data set{'s' if n_datasets > 1 else ''}. The "
-                "tests assume independent configurations, so their p-values are too small."
+                f"The {n} configurations come from {n_datasets} data set{'s' if n_datasets > 1 else ''}. The tests "
+                "assume independent configurations, so their p-values are too small."
             )
-    if ranking.wilcoxon and ranking.n < 6:
-        notes.append(
-            f"With N = {ranking.n}, Wilcoxon's two-sided p cannot be smaller than {2 ** (1 - ranking.n):g}."
-        )
-    elif ranking.friedman and ranking.n <= 10:
+    if ranking.wilcoxon and n < 6:
+        notes.append(f"With N = {n}, Wilcoxon's two-sided p cannot be smaller than {2 ** (1 - n):g}.")
+    elif ranking.friedman and n <= 10:
         notes.append("Friedman's and Nemenyi's tests are approximations for more than 10 configurations.")
     if ranking.methods_left_out:
         listed = "; ".join(f"{name} ({why})" for name, why in ranking.methods_left_out.items())

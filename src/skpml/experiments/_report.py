@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,14 +14,7 @@ import pandas as pd
 from skpml._writing import inline_files, page_environment, replacing, require_packages
 from skpml.experiments import _export as export
 from skpml.experiments import _figures as figures
-from skpml.experiments._export import (
-    DIGITS,
-    CellStyle,
-    format_number,
-    format_p_value,
-    format_table,
-    ranking_notes,
-)
+from skpml.experiments._export import DIGITS, format_number, format_p_value, format_table, ranking_notes
 from skpml.experiments._ranking import SMALLEST_GAP, NoiseGap, Ranking, measure_costs, noise_gap, rank_methods
 from skpml.experiments._results import (
     Results,
@@ -29,14 +23,14 @@ from skpml.experiments._results import (
     metric_title,
     place_of,
     select,
+    title_with_arrow,
 )
-from skpml.experiments._suite import MethodEntry
 
 # Longer names are broken where a table is wider than the page.
 _LONG_NAME = 24
 
 _GENERATOR = '<meta name="generator" content="scikit-pml bench report">'
-_HTML = CellStyle(
+_HTML = export.CellStyle(
     str, '<b class="best">{}</b>', '<b class="second">{}</b>', "<b>{}</b>", "<small>± {}</small>"
 )
 
@@ -77,12 +71,12 @@ def write_report(results: Results, path: str | Path, *, published: pd.DataFrame 
 def render_report(results: Results, *, published: pd.DataFrame | None = None) -> str:
     """Return the HTML of :func:`write_report`."""
     require_packages("the report", "bench", "jinja2", "markupsafe", "matplotlib", "scikit_posthocs")
-    from markupsafe import Markup, escape
+    import markupsafe
 
-    environment = page_environment("skpml.experiments")
+    Markup, environment = markupsafe.Markup, page_environment("skpml.experiments")
     # A long name without spaces, such as that of a class, may be broken after punctuation.
     environment.filters["breakable"] = lambda text: Markup(
-        re.sub(r"(?<=[.:_/])(?=\w)", "<wbr>", escape(text))
+        re.sub(r"(?<=[.:_/])(?=\w)", "<wbr>", markupsafe.escape(text))
     )
     environment.globals["long"] = _LONG_NAME
     suite = results.suite
@@ -114,13 +108,9 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
             for table in tables.values()
             for label in table.columns.unique(0)
         },
-        ranks=_PageTable("Average ranks, 1 is best", ranks, "Method", n_tests, False, False)
-        if is_ranked
-        else None,
+        ranks=is_ranked and _PageTable("Average ranks, 1 is best", ranks, "Method", n_tests, False, False),
         no_ranks=no_ranks,
-        rank_notes=export.join_notes(
-            {metric: ranking_notes(ranking) for metric, ranking in rankings.items()}
-        ),
+        rank_notes=export.join_notes({metric: ranking_notes(rankings[metric]) for metric in rankings}),
         table_notes=export.join_notes(notes) if results.cells else [],
         parts=[_make_part(results, rankings[metric], tables[metric]) for metric in suite.metrics],
         gap=gap,
@@ -129,7 +119,7 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
         costs=_make_cost_table(costs, suite.control) if len(costs) else None,
         convergence=figures.convergence_curves(results) if suite.kind == "convergence" else [],
         decomposition=figures.decomposition_curves(results) if suite.kind == "decomposition" else [],
-        methods=[_describe_method(results, entry) for entry in suite.methods],
+        chosen={entry.label: _count_chosen(results, entry.label) for entry in suite.methods},
         published=published is not None,
     )
     # The macros leave blank lines above the page.
@@ -147,33 +137,28 @@ def is_report(path: str | Path) -> bool:
 
 def _describe_column(results: Results, label: str) -> str:
     role = results.role(label)
-    if role != "method":
-        return role
-    tuning = results.suite.method(label).tuning
-    return "fixed" if tuning is None else tuning.selector
+    return results.suite.method(label).tuned if role == "method" else role
 
 
 def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[str, Any]:
     """Make the section of a metric: table, verdict, diagram, comparison with the control, and sweeps."""
-    metric, title = ranking.metric, metric_title(ranking.metric)
-    better, arrow = greater_is_better(metric), "↑" if greater_is_better(metric) else "↓"
+    metric, title = ranking.metric, title_with_arrow(ranking.metric)
+    better, ablation = greater_is_better(metric), results.suite.kind == "ablation"
     cells = format_table(table, export.mark_best(results, table, metric), _HTML)
     foot = export.format_rank_row(ranking, list(cells.columns), _HTML)
-    main = _PageTable(f"{title} {arrow}", pd.concat([cells, foot]), foot=len(foot), descending=better)
+    main = _PageTable(title, pd.concat([cells, foot]), "Configuration", len(foot), better, False)
     return {
         "metric": metric,
-        "title": f"{title} {arrow}",
+        "title": title,
         "verdict": _describe_tests(ranking),
-        "ablation": _make_ablation_table(results, table, metric)
-        if results.suite.kind == "ablation"
-        else None,
-        "table": main._replace(show_caption=False) if results.cells else None,
+        "ablation": _make_ablation_table(results, table, metric) if ablation else None,
+        "table": main if results.cells else None,
         "diagram": figures.critical_difference(ranking),
         "control": _make_control_table(ranking) if ranking.wilcoxon else None,
         "curves": figures.sensitivity_curves(results, metric),
         "sweeps": [
             _PageTable(
-                f"{title} {arrow} of {label} against {parameter}",
+                f"{title} of {label} against {parameter}",
                 format_table(results._sweep_table(label, parameter, metric), None, _HTML),
                 parameter,
                 descending=better,
@@ -189,8 +174,10 @@ def _make_control_table(ranking: Ranking) -> _PageTable:
             "Wins": counts.wins,
             "Ties": counts.ties,
             "Losses": counts.losses,
-            "p": _escape(format_p_value(test.p_value)),
-            "p (Holm)": _emphasize(format_p_value(test.holm_p_value), test.holm_p_value < 0.05),
+            "p": escape(format_p_value(test.p_value)),
+            "p (Holm)": (_HTML.best if test.holm_p_value < 0.05 else "{}").format(
+                escape(format_p_value(test.holm_p_value))
+            ),
             "Effect size": format_number(test.effect_size, 2),
         }
         for test, counts in zip(ranking.wilcoxon, ranking.win_tie_loss, strict=True)
@@ -236,12 +223,10 @@ def _make_ablation_table(results: Results, table: pd.DataFrame, metric: str) -> 
     means = select(table, "mean")[labels]
     complete = means.where(select(table, "state")[labels] == "done")
     differences = complete.sub(complete[control], axis=0)
-    cells = means.map(lambda value: format_number(value, DIGITS)) + differences.map(_format_difference)
-    cells[control] = means[control].map(lambda value: format_number(value, DIGITS))
-    frame = cells.T
+    texts = means.map(lambda value: format_number(value, DIGITS))
+    frame = (texts + differences.map(_format_difference)).assign(**{control: texts[control]}).T
     frame["Mean difference"] = differences.mean().map(_format_difference).str.strip(" ()")
-    arrow = "↑" if greater_is_better(metric) else "↓"
-    caption = f"{metric_title(metric)} {arrow} of each variant, and its difference from {control}"
+    caption = f"{title_with_arrow(metric)} of each variant, and its difference from {control}"
     return _PageTable(caption, frame, "Variant", descending=greater_is_better(metric))
 
 
@@ -250,14 +235,6 @@ def _format_difference(value: float) -> str:
         return ""
     text = format_number(value, DIGITS)
     return f" (+{text})" if float(f"{value:.{DIGITS}f}") > 0 else f" ({text})"
-
-
-def _escape(text: str) -> str:
-    return text.replace("<", "&lt;")
-
-
-def _emphasize(text: str, significant: bool) -> str:
-    return f'<b class="best">{_escape(text)}</b>' if significant else _escape(text)
 
 
 def _comparison_notes(ranking: Ranking) -> list[str]:
@@ -308,14 +285,14 @@ def _describe_tests(ranking: Ranking) -> str:
             f"On {ranking.n} configurations {control} is better than {counts.method} {counts.wins} times, equal "
             f"{counts.ties} times, worse {counts.losses} times (Wilcoxon, {p_value})."
         )
-    f_statistic = (
-        f"F = {format_number(test.f_statistic, 2)}, critical value {format_number(test.critical_value, 2)}"
-    )
     if math.isinf(test.f_statistic):
-        f_statistic = "all configurations have the same order"
+        statistic = "all configurations have the same order"
     elif test.exact:
-        f_statistic = f"χ² = {format_number(test.chi2, 2)}, exact p"
-    facts = f"{f_statistic}, {_format_p(test.p_value)}, N = {test.n_datasets}"
+        statistic = f"χ² = {format_number(test.chi2, 2)}, exact p"
+    else:
+        critical = format_number(test.critical_value, 2)
+        statistic = f"F = {format_number(test.f_statistic, 2)}, critical value {critical}"
+    facts = f"{statistic}, {_format_p(test.p_value)}, N = {test.n_datasets}"
     if not test.significant:
         return f"Friedman's test finds no difference among the {test.n_methods} methods ({facts})."
     text = f"The methods differ (Friedman, {facts})."
@@ -326,12 +303,12 @@ def _describe_tests(ranking: Ranking) -> str:
     level = f"by Nemenyi's test at the level {found.alpha:g}"
     if not any(others.values()):
         return f"{text} {control} does not differ from any other method {level}."
-    sides = {
-        "better": [name for name, differs in others.items() if differs and ranks[name] > ranks[control]],
-        "worse": [name for name, differs in others.items() if differs and ranks[name] < ranks[control]],
-    }
+    sides: dict[str, list[str]] = {"better": [], "worse": [], "equal": []}
+    for name, differs in others.items():
+        side = "worse" if ranks[name] < ranks[control] else "better"
+        sides[side if differs else "equal"].append(name)
+    equal = sides.pop("equal")
     parts = [f"is ranked {side} than {_join(names)}" for side, names in sides.items() if names]
-    equal = [name for name, differs in others.items() if not differs]
     tail = f" It does not differ significantly from {_join(equal)}." if equal else ""
     return f"{text} {control} {' and '.join(parts)} {level}.{tail}"
 
@@ -345,40 +322,13 @@ def _join(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _describe_method(results: Results, entry: MethodEntry) -> dict[str, str]:
-    """Describe how a method was set up, and which parameters were chosen."""
-    counts: dict[str, Counter[str]] = {}
-    for label, _, cell in results._all_cells():
-        for record in cell.records if label == entry.label else ():
+def _count_chosen(results: Results, label: str) -> dict[str, list[tuple[str, int]]]:
+    """Count the values that were chosen for each tuned parameter of a method, the most common first."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for own, _, cell in results._all_cells():
+        for record in cell.records if own == label else ():
             for name, value in (record.get("chosen") or {}).items():
-                counts.setdefault(name, Counter())[str(value)] += 1
-    chosen = []
-    for name, counter in counts.items():
-        common = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-        text = ", ".join(f"{value} ({count}×)" for value, count in common[:4])
-        chosen.append(f"{name}: {text}{', …' if common[4:] else ''}")
-    by_data = [f"{name}: {_format_parameters(values)}" for name, values in entry.by_data.items()]
-    sweep = [f"{name} over {', '.join(map(str, values))}" for name, values in entry.sweep.items()]
-    fixed = _format_parameters(entry.parameters) or ("" if by_data else "defaults")
-    tuning = "fixed: not tuned"
-    if entry.tuning is not None:
-        used = (
-            "no true label was"
-            if entry.tuning.selector == "label-free"
-            else "true labels of inner folds were"
-        )
-        grid = "; ".join(f"{name} in {', '.join(map(str, each))}" for name, each in entry.tuning.grid.items())
-        tuning = f"{entry.tuning.selector}: {used} used. {entry.tuning.search} search, "
-        tuning += f"{entry.tuning.inner_folds} inner folds of the training fold: {grid}"
+                counts[name][str(value)] += 1
     return {
-        "label": entry.label,
-        "name": entry.name,
-        "role": entry.role + (", trained on true labels" if entry.role == "ceiling" else ""),
-        "parameters": "; ".join(filter(None, (fixed, *by_data, *sweep))),
-        "tuning": tuning,
-        "chosen": "; ".join(chosen),
+        name: sorted(found.items(), key=lambda item: (-item[1], item[0])) for name, found in counts.items()
     }
-
-
-def _format_parameters(parameters: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in parameters.items())

@@ -201,6 +201,11 @@ def metric_title(metric: str) -> str:
     return METRICS[metric].title if metric in METRICS else _DENOISING.get(metric, metric)
 
 
+def title_with_arrow(metric: str) -> str:
+    """Return the title of a metric, with an arrow towards better values."""
+    return f"{metric_title(metric)} {'↑' if greater_is_better(metric) else '↓'}"
+
+
 def greater_is_better(metric: str) -> bool:
     """Whether larger values of a metric are better."""
     if metric not in METRICS and metric not in _DENOISING:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -26,6 +26,7 @@ _CUSTOM_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 # Location of a value in the file, such as ("methods", 0, "name").
 KeyPath = tuple[str | int, ...]
+Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 
 
 class SuiteError(ValueError):
@@ -59,7 +60,7 @@ class Tuning(_Part):
     """How the parameters of a method are chosen inside each training fold, with or without true labels."""
 
     selector: Literal["label-free", "oracle"] = "label-free"
-    grid: dict[str, list[Any]] = Field(min_length=1)
+    grid: Grid = Field(min_length=1)
     inner_folds: int = Field(default=3, ge=2)
     search: Literal["grid", "halving"] = "grid"
 
@@ -77,7 +78,7 @@ class MethodEntry(_Part):
     parameters: dict[str, Any] = {}
     by_data: dict[str, dict[str, Any]] = {}
     tuning: Tuning | None = None
-    sweep: dict[str, list[Any]] = {}
+    sweep: Grid = {}
     history: bool = False
 
     @model_validator(mode="before")
@@ -86,6 +87,11 @@ class MethodEntry(_Part):
         if isinstance(values, Mapping) and "label" not in values and "name" in values:
             return {**values, "label": values["name"]}
         return values
+
+    @property
+    def tuned(self) -> Literal["fixed", "label-free", "oracle"]:
+        """How its parameters are chosen."""
+        return self.tuning.selector if self.tuning else "fixed"
 
     def parameters_on(self, configuration: str) -> dict[str, Any]:
         """Return the parameters for a configuration, before any sweep or tuning."""
@@ -128,7 +134,7 @@ class Suite(_Part):
     kind: Literal["comparison", "ablation", "sensitivity", "convergence", "decomposition"] = "comparison"
     configurations: list[str] = Field(min_length=1)
     reading: dict[str, dict[str, Any]] = {}
-    seeds: list[int] = Field(default=[0], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(default=[0], min_length=1)
     folds: int = Field(default=10, ge=2)
     only_folds: list[int] | None = Field(default=None, min_length=1)
     metrics: list[str] = Field(default=[], min_length=1)
@@ -176,11 +182,12 @@ class Suite(_Part):
         ValueError
             If there is none.
         """
-        for entry in self.methods:
-            if entry.label == label:
-                return entry
-        known = ", ".join(entry.label for entry in self.methods)
-        raise ValueError(f"the suite {self.name!r} has no method {label!r}; choose from {known}")
+        entries = {entry.label: entry for entry in self.methods}
+        if label not in entries:
+            raise ValueError(
+                f"the suite {self.name!r} has no method {label!r}; choose from {', '.join(entries)}"
+            )
+        return entries[label]
 
     def _error_at(self, path: KeyPath, problem: str) -> SuiteError:
         return SuiteError(problem, self._source or self.name, _format_key(path))
@@ -315,9 +322,6 @@ def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
     for fold in suite.only_folds or ():
         if not 0 <= fold < suite.folds:
             yield ("only_folds",), f"there is no fold {fold}; folds are numbered 0 to {suite.folds - 1}"
-    for seed in suite.seeds:
-        if not 0 <= seed < 2**31:
-            yield ("seeds",), f"a seed must be between 0 and 2147483647, got {seed}"
     for path, options in suite.reading.items():
         if path not in suite.configurations or not is_data_file(path):
             yield ("reading", path), "this is not a data file among the configurations"
@@ -355,9 +359,6 @@ def _find_method_contradictions(
     for key in entry.by_data:
         if key not in datasets:
             yield (*place, "by_data", key), f"{key!r} is not a configuration{suggest(key, datasets)}"
-    for key, grid in {"sweep": entry.sweep, "tuning": entry.tuning.grid if entry.tuning else {}}.items():
-        for parameter in (name for name, values in grid.items() if not values):
-            yield (*place, key, parameter), "the list of values is empty"
     if decomposition:
         for key in ("tuning", "sweep"):
             if getattr(entry, key):
