@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from skpml.experiments._ranking import Ranking
 from skpml.experiments._results import Results, metric_title
@@ -47,8 +47,7 @@ _DIAGRAM: Any = {
 Points = list[tuple[Any, float, float]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A figure: title, ``<svg>`` element, alternative text, and the configuration if it shows only one."""
 
     title: str
@@ -64,16 +63,13 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
     """
     if ranking.nemenyi is None:
         return None
-    from pandas import DataFrame
     from scikit_posthocs import critical_difference_diagram
 
     found = ranking.nemenyi
     # Sorted here, because scikit-posthocs leaves the order of equal ranks open.
     ranks = dict(sorted(found.average_ranks.items(), key=lambda item: item[1]))
     names, control = list(ranks), ranking.control
-    p_values = DataFrame(1.0, index=names, columns=names)
-    for (one, other), p_value in found.p_values.items():
-        p_values.loc[one, other] = p_value
+    p_values = pd.Series(found.p_values).unstack(fill_value=1.0).loc[names, names]
     half, difference = (len(names) + 1) // 2, found.critical_difference
     # An upper bound on the number of bars above each other.
     n_bars = sum(found.p_values[pair] > found.alpha for pair in pairwise(names))
@@ -99,23 +95,19 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
         axes.tick_params(axis="x", direction="out", pad=1, labelsize=9)
         top = 2.6
         axes.plot([low, low + difference], [top, top], color=INK, linewidth=1.2, marker="|", markersize=6)
-        axes.text(
-            low + difference + 0.03 * (high - low), top, f"CD = {difference:.2f}", va="center", fontsize=9
-        )
+        right = low + difference + 0.03 * (high - low)
+        axes.text(right, top, f"CD = {difference:.2f}", va="center", fontsize=9)
         if control in ranks:
             ends = np.clip(np.array([-difference, difference]) + ranks[control], low, high)
             levels = -min([-1, *(float(bar.get_ydata()[0]) for (bar,) in drawn["crossbars"])]) + 0.5
             axes.fill_between(ends, -levels, 0, color=BAND, linewidth=0, zorder=0)
         axes.set_ylim(bottom, top + 0.6)
 
-    height = 0.175 * (half + 4 + n_bars)
-    return Drawing(
-        title=f"{metric_title(ranking.metric)}: critical differences",
-        svg=_render_svg(f"cd-{ranking.metric}", draw, (SIZE[0], height)),
-        description=f"Average ranks over {ranking.n} configurations, best first: "
-        + ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
-        + f". Critical difference {difference:.2f}.",
-    )
+    title = f"{metric_title(ranking.metric)}: critical differences"
+    svg = _render_svg(f"cd-{ranking.metric}", draw, (SIZE[0], 0.175 * (half + 4 + n_bars)))
+    listed = ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
+    text = f"Average ranks over {ranking.n} configurations, best first: {listed}. Critical difference {difference:.2f}."
+    return Drawing(title, svg, text)
 
 
 def sensitivity_curves(results: Results, metric: str) -> list[Drawing]:
@@ -129,10 +121,7 @@ def sensitivity_curves(results: Results, metric: str) -> list[Drawing]:
         curves: dict[str, dict[str, Points]] = {}
         for parameter, values in entry.sweep.items():
             table = results._sweep_table(label, parameter, metric)
-            curves[parameter] = _complete_points(
-                (name, list(zip(values, table[name].itertuples(), strict=True)))
-                for name in results.suite.configurations
-            )
+            curves[parameter] = _complete_points(values, table, results.suite.configurations)
         points = [p for lines in curves.values() for line in lines.values() for p in line]
         if not points:
             continue
@@ -140,16 +129,12 @@ def sensitivity_curves(results: Results, metric: str) -> list[Drawing]:
         high = max(mean + spread for _, mean, spread in points)
         margin = 0.05 * (high - low) or 0.01
         for parameter, lines in curves.items():
-            name = f"sensitivity-{_slug(label)}-{_slug(parameter)}-{metric}-{len(drawings)}"
+            title, limits = metric_title(metric), (low - margin, high + margin)
+            name = re.sub(r"[^A-Za-z0-9]+", "-", f"sensitivity-{label}-{parameter}")
             colors = {line: SERIES[place % len(SERIES)] for place, line in enumerate(lines)}
-            limits = (low - margin, high + margin)
-            drawings.append(
-                Drawing(
-                    title=f"{label}: {parameter}",
-                    svg=_draw_lines(name, lines, colors, parameter, metric_title(metric), limits),
-                    description=f"{metric_title(metric)} of {label} against {parameter}, one line per configuration.",
-                )
-            )
+            svg = _draw_lines(f"{name}-{metric}-{len(drawings)}", lines, colors, parameter, title, limits)
+            text = f"{title} of {label} against {parameter}, one line per configuration."
+            drawings.append(Drawing(f"{label}: {parameter}", svg, text))
     return drawings
 
 
@@ -161,39 +146,28 @@ def decomposition_curves(results: Results) -> list[Drawing]:
         if dash and number.isdecimal():
             levels.setdefault(dataset, []).append((int(number), configuration))
     drawings: list[Drawing] = []
-    unused = iter(SERIES)
-    colors = {
-        label: CONTROL if label == results.suite.control else next(unused, FAINT)
-        for label in results.labels()
-    }
+    unused, labels = iter(SERIES), results.labels()
+    colors = {name: CONTROL if name == results.suite.control else next(unused, FAINT) for name in labels}
     for metric in results.suite.metrics:
-        table = results.table(metric)
+        table, title = results.table(metric), metric_title(metric)
         for dataset, configurations in levels.items():
-            rows = [name for _, name in sorted(configurations)]
-            numbers = sorted(number for number, _ in configurations)
-            lines = _complete_points(
-                (label, list(zip(numbers, table.loc[rows, label].itertuples(), strict=True)))
-                for label in results.labels()
-            )
-            if lines:
-                title, name = metric_title(metric), f"decomposition-{len(drawings)}"
+            numbers, rows = zip(*sorted(configurations), strict=True)
+            if lines := _complete_points(numbers, table.loc[list(rows)], labels):
+                name = f"decomposition-{len(drawings)}"
                 svg = _draw_lines(name, lines, colors, "candidates per row", title)
-                description = f"{title} on {dataset} against the number of candidates per row."
-                drawings.append(Drawing(title=f"{dataset}: {title}", svg=svg, description=description))
+                text = f"{title} on {dataset} against the number of candidates per row."
+                drawings.append(Drawing(f"{dataset}: {title}", svg, text))
     return drawings
 
 
-def _complete_points(lines: Any) -> dict[str, Points]:
-    """Keep the points of which all runs are finished, and the lines that have any."""
-    kept = {
-        label: [
-            (value, row.mean, row.std if np.isfinite(row.std) else 0.0)
-            for value, row in rows
-            if row.state == "done"
-        ]
-        for label, rows in lines
-    }
-    return {label: points for label, points in kept.items() if points}
+def _complete_points(values: Sequence[Any], table: pd.DataFrame, columns: list[str]) -> dict[str, Points]:
+    """Return the points of each line of which all runs are finished, and the lines that have any."""
+    lines: dict[str, Points] = {}
+    for name in columns:
+        for value, row in zip(values, table[name].itertuples(), strict=True):
+            if row.state == "done":
+                lines.setdefault(name, []).append((value, row.mean, row.std if row.std > 0 else 0.0))
+    return lines
 
 
 def _draw_lines(
@@ -240,27 +214,19 @@ def convergence_curves(results: Results) -> list[Drawing]:
     """Draw the objective against the iteration for each configuration, one line per run."""
     drawings: list[Drawing] = []
     for number, configuration in enumerate(results.suite.configurations):
-        curves = {
-            label: [
-                np.asarray(record["history"]["objective"], dtype=float)
-                for record in results.cells[label, configuration].records
-                if (record.get("history") or {}).get("objective")
-            ]
-            for label in results.labels()
-        }
-        curves = {label: histories for label, histories in curves.items() if histories}
+        curves: dict[str, list[Any]] = {}
+        for label in results.labels():
+            for record in results.cells[label, configuration].records:
+                if objective := (record.get("history") or {}).get("objective"):
+                    curves.setdefault(label, []).append(np.asarray(objective, dtype=float))
         if not curves:
             continue
         values = np.concatenate([history for histories in curves.values() for history in histories])
         logarithmic = bool((values[np.isfinite(values)] > 0).all())
-        drawings.append(
-            Drawing(
-                title=configuration + ("" if logarithmic else " (linear axis: not all values are positive)"),
-                svg=_draw_histories(f"convergence-{number}", curves, logarithmic, results.suite.control),
-                description=f"Objective against iteration on {configuration}: {', '.join(curves)}.",
-                configuration=configuration,
-            )
-        )
+        title = configuration + ("" if logarithmic else " (linear axis: not all values are positive)")
+        svg = _draw_histories(f"convergence-{number}", curves, logarithmic, results.suite.control)
+        text = f"Objective against iteration on {configuration}: {', '.join(curves)}."
+        drawings.append(Drawing(title, svg, text, configuration))
     return drawings
 
 
@@ -284,10 +250,6 @@ def _draw_histories(figure: str, curves: dict[str, list[Any]], logarithmic: bool
         _put_legend_below(axes, min(2, len(curves)))
 
     return _render_svg(figure, draw)
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", text)
 
 
 def _render_svg(name: str, draw: Callable[[Any], None], size: tuple[float, float] = SIZE) -> str:
@@ -358,7 +320,8 @@ def _adapt_to_page(text: str, name: str) -> str:
         text = text.replace(drawn, color)
     # Use the font of the page.
     text = re.sub(r"font-family: [^;\"]*;?", "", text)
-    text = re.sub(r"font: (?:(bold|\d{3}) )?(?:[a-z]+ )?([\d.]+)px [^;\"]*", _replace_font, text)
+    font = re.compile(r"font: (?:(bold|\d{3}) )?(?:[a-z]+ )?([\d.]+)px [^;\"]*")
+    text = font.sub(lambda m: f"font-size: {m[2]}px" + (f"; font-weight: {m[1]}" if m[1] else ""), text)
     # Ids must be unique in a page with several figures.
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
@@ -369,8 +332,3 @@ def _adapt_to_page(text: str, name: str) -> str:
     width, height = (float(side) for side in found.groups())
     opening = f'<svg viewBox="0 0 {width:g} {height:g}" style="--width: {width:.0f}px" aria-hidden="true">'
     return opening + text[found.end() :].strip()
-
-
-def _replace_font(found: re.Match[str]) -> str:
-    weight = f"; font-weight: {found[1]}" if found[1] else ""
-    return f"font-size: {found[2]}px{weight}"
