@@ -169,9 +169,8 @@ def average_ranks(
     >>> average_ranks([[0.1, 0.2, 0.2], [0.3, 0.4, 0.5]], lower_is_better=True, methods=["a", "b", "c"])
     {'a': 1.0, 'b': 2.25, 'c': 2.75}
     """
-    values, names = _check_table(table, methods)
-    ranks = _rank_rows(values, lower_is_better).mean(axis=0)
-    return dict(zip(names, ranks.tolist(), strict=True))
+    ranks, names = _rank_rows(table, lower_is_better, methods)
+    return dict(zip(names, ranks.mean(axis=0).tolist(), strict=True))
 
 
 @fill_docstring
@@ -194,8 +193,7 @@ def friedman(
     FriedmanResult
         Statistics and p-value.
     """
-    values, names = _check_table(table, methods, n_rows=2)
-    ranks = _rank_rows(values, lower_is_better)
+    ranks, names = _rank_rows(table, lower_is_better, methods, n_rows=2)
     n, k = ranks.shape
     chi2 = 12 * n / (k * (k + 1)) * (np.sum(ranks.mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4)
     room = n * (k - 1) - chi2
@@ -259,9 +257,9 @@ def nemenyi(
     NemenyiResult
         Critical difference and p-values.
     """
-    values, names = _check_table(table, methods, n_rows=2)
-    n, k = values.shape
-    ranks = dict(zip(names, _rank_rows(values, lower_is_better).mean(axis=0).tolist(), strict=True))
+    ranked, names = _rank_rows(table, lower_is_better, methods, n_rows=2)
+    n, k = ranked.shape
+    ranks = dict(zip(names, ranked.mean(axis=0).tolist(), strict=True))
     unit = np.sqrt(k * (k + 1) / (6 * n))
     p_values = {}
     for one, other in combinations(names, 2):
@@ -299,17 +297,10 @@ def wilcoxon(
     """
     gains = _compute_gains(table, control, lower_is_better, methods)
     tests = [_test_signed_ranks(gain) for gain in gains.values()]
-    corrected = _correct_holm([p_value for _, p_value, _ in tests])
+    corrected = _correct_holm([test["p_value"] for test in tests])
     return [
-        Comparison(
-            method=name,
-            statistic=statistic,
-            p_value=p_value,
-            holm_p_value=holm,
-            effect_size=effect,
-            n_different=int(np.count_nonzero(gains[name])),
-        )
-        for name, (statistic, p_value, effect), holm in zip(gains, tests, corrected, strict=True)
+        Comparison(method=name, holm_p_value=holm, n_different=int(np.sum(gains[name] != 0)), **test)
+        for name, test, holm in zip(gains, tests, corrected, strict=True)
     ]
 
 
@@ -361,7 +352,7 @@ def _check_table(
     is_frame = hasattr(table, "columns")
     columns = methods if methods is not None else table.columns if is_frame else range(values.shape[1])
     names = [str(name) for name in columns]
-    rows = [str(name) for name in (table.index if is_frame else range(values.shape[0]))]
+    rows = table.index if is_frame else range(values.shape[0])
     if len(names) != values.shape[1]:
         raise ValueError(f"{len(names)} names for {values.shape[1]} columns.")
     if repeated := sorted({name for name in names if names.count(name) > 1}):
@@ -384,8 +375,11 @@ def _check_level(alpha: float) -> float:
     return alpha
 
 
-def _rank_rows(values: NDArray[np.float64], lower_is_better: bool) -> NDArray[np.float64]:
-    return np.asarray(stats.rankdata(values if lower_is_better else -values, axis=1))
+def _rank_rows(
+    table: Any, lower_is_better: bool, methods: Sequence[str] | None, n_rows: int = 1
+) -> tuple[NDArray[np.float64], list[str]]:
+    values, names = _check_table(table, methods, n_rows)
+    return np.asarray(stats.rankdata(values if lower_is_better else -values, axis=1)), names
 
 
 def _compute_gains(
@@ -401,15 +395,15 @@ def _compute_gains(
     return {name: gain for name, gain in zip(names, gains.T, strict=True) if name != control}
 
 
-def _test_signed_ranks(gain: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return statistic, p-value and rank-biserial correlation, without the data sets that are equal."""
+def _test_signed_ranks(gain: NDArray[np.float64]) -> dict[str, float]:
+    """Compute statistic, p-value and rank-biserial correlation, without the data sets that are equal."""
     different = gain[gain != 0]
     if not len(different):
-        return 0.0, 1.0, 0.0
+        return {"statistic": 0.0, "p_value": 1.0, "effect_size": 0.0}
     ranks = stats.rankdata(np.abs(different))
-    better, worse = ranks[different > 0].sum(), ranks[different < 0].sum()
+    effect = (ranks * np.sign(different)).sum() / ranks.sum()
     found = stats.wilcoxon(different)
-    return float(found.statistic), float(found.pvalue), float((better - worse) / ranks.sum())
+    return {"statistic": float(found.statistic), "p_value": float(found.pvalue), "effect_size": float(effect)}
 
 
 def _correct_holm(p_values: list[float]) -> list[float]:

@@ -11,16 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from skpml._writing import replacing_folder
-from skpml.cli._bench_output import (
-    progress_of,
-    show_comparison,
-    show_failures,
-    show_outcome,
-    show_plan,
-    show_tracebacks,
-    warn_of_absent,
-    warn_of_mixed_data,
-)
 from skpml.cli._console import check_outputs, force_option, json_option, say, show_warning
 
 if TYPE_CHECKING:
@@ -107,18 +97,19 @@ def run(
     """
     complete = _load_plan(suite, data_home)
     plan = complete.only(configurations=configurations, methods=methods)
+    from skpml.cli import _bench_output as output
     from skpml.experiments import WorkerDied, check_methods, check_names, run_plan
 
     check_names(plan)
     if dry_run:
         check_methods(plan)
-        show_plan(plan, folder, jobs, retry_failed)
+        output.show_plan(plan, folder, jobs, retry_failed)
         return
-    warn_of_absent(plan)
+    output.warn_of_absent(plan)
     # joblib replaces workers that have grown; nothing is lost.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
     try:
-        with progress_of(plan.suite.name) as update:
+        with output.progress_of(plan.suite.name) as update:
             outcome = run_plan(
                 plan, folder, jobs=jobs, dask=dask, retry_failed=retry_failed, limit=limit, on_progress=update
             )
@@ -127,7 +118,7 @@ def run(
     except KeyboardInterrupt:
         show_warning("finished runs are kept; repeat the command to continue")
         raise
-    show_outcome(plan, outcome, folder)
+    output.show_outcome(plan, outcome, folder)
     if not no_report:
         _write_report(complete, folder)
     if outcome.failed:
@@ -150,6 +141,7 @@ def status(
       skpml bench status mine.toml --failed -m mine
     """
     plan = _load_plan(suite, data_home).only(configurations=configurations, methods=methods)
+    from skpml.cli import _bench_output as output
     from skpml.experiments import Store, check_names
 
     check_names(plan)
@@ -157,13 +149,13 @@ def status(
     keys = [run.key for run in plan.runs]
     failures = [record for record in store.records(keys) if record["status"] == "failed"]
     if failed:
-        show_tracebacks(plan, failures)
+        output.show_tracebacks(plan, failures)
         return
-    show_plan(plan, folder, 1, False)
+    output.show_plan(plan, folder, 1, False)
     if damaged := store.damaged(keys):
         show_warning(f"{len(damaged)} files cannot be read and will be repeated, such as {damaged[0]}")
-    warn_of_mixed_data(plan, folder)
-    show_failures(plan, failures, folder)
+    output.warn_of_mixed_data(plan, folder)
+    output.show_failures(plan, failures, folder)
 
 
 @bench.command()
@@ -213,13 +205,14 @@ def compare(
       skpml bench compare paper pml-ma pml-ni --metric average_precision
     """
     results = _load_results(suite, folder, data_home)
+    from skpml.cli import _bench_output as output
     from skpml.experiments import compare_methods
 
     pairs = [compare_methods(results, one, other, metric) for metric in metrics or results.suite.metrics]
     if as_json:
         say(json.dumps(list(map(_to_json, pairs)), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        show_comparison(pairs)
+        output.show_comparison(pairs)
 
 
 @bench.command()

@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.text import Text
 
+from skpml import experiments
 from skpml.cli._console import make_table, say, show_table, show_warning, stderr_console
-
-if TYPE_CHECKING:
-    from skpml.experiments import Outcome, PairComparison, Plan, Progress, Run
+from skpml.experiments import Outcome, PairComparison, Plan, Progress, Run
 
 _FAILURES_SHOWN = 10
 _SECONDS_BETWEEN_LINES = 60.0
@@ -32,14 +33,12 @@ def warn_of_absent(plan: Plan) -> None:
 
 def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
     """Print the runs of each configuration and method, and the expected time."""
-    from skpml.experiments import Estimate, Store, Timing
-
-    store = Store(folder)
+    store = experiments.Store(folder)
     states = {run.key: "to do" for run in plan.runs}
-    for record in store.records(store.keys() & set(states)):
+    for record in store.records(states):
         if record["status"] == "done" or not retry_failed:
             states[record["key"]] = record["status"]
-    timing = Timing(store.records())
+    timing = experiments.Timing(store.records())
     cells: dict[tuple[str, str], dict[str, Run]] = defaultdict(dict)
     for entry in plan.entries:
         if entry.run.key in states:
@@ -58,7 +57,7 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
     warn_of_absent(plan)
     waiting = [run for run in plan.runs if states[run.key] == "to do"]
     estimate = timing.estimate(waiting)
-    share = Estimate(estimate.seconds / jobs, estimate.unknown)
+    share = experiments.Estimate(estimate.seconds / jobs, estimate.unknown)
     processes = "one process" if jobs == 1 else f"{jobs} processes"
     found = list(states.values())
     failed = f" {found.count('failed')} failed," if "failed" in found else ""
@@ -70,11 +69,9 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
 
 def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:
     """Print what a run of a plan did."""
-    from skpml.experiments import format_duration
-
     for path in outcome.set_aside:
         show_warning(f"a file could not be read; its run was repeated, and the file was moved to {path}")
-    parts = [f"{len(outcome.executed)} runs done in {format_duration(outcome.seconds)}"]
+    parts = [f"{len(outcome.executed)} runs done in {experiments.format_duration(outcome.seconds)}"]
     parts += [f"{outcome.skipped} already present"] if outcome.skipped else []
     parts += [f"{outcome.elsewhere} done by another process"] if outcome.elsewhere else []
     parts += [f"{outcome.left} omitted because of --limit"] if outcome.left else []
@@ -85,9 +82,7 @@ def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:
 
 def warn_of_mixed_data(plan: Plan, folder: Path) -> None:
     """Warn of configurations whose results come from different data."""
-    from skpml.experiments import Store, find_mixed_data
-
-    for name in find_mixed_data(Store(folder).records(run.key for run in plan.runs)):
+    for name in experiments.find_mixed_data(experiments.Store(folder).records(run.key for run in plan.runs)):
         show_warning(
             f"the results on {name} come from different data with that name; use a new folder of results, or remove "
             f"those of {name} from {folder / 'runs'}"
@@ -98,8 +93,6 @@ def show_failures(plan: Plan, failed: list[dict[str, Any]], folder: Path) -> Non
     """Print one line for each kind of failure of a method, with an example."""
     if not failed:
         return
-    from skpml.experiments import place_of
-
     show_warning(
         f"{len(failed)} runs failed; --retry-failed repeats them, 'skpml bench status --failed' shows tracebacks:"
     )
@@ -107,36 +100,31 @@ def show_failures(plan: Plan, failed: list[dict[str, Any]], folder: Path) -> Non
     for (label, kind, message), records in list(groups.items())[:_FAILURES_SHOWN]:
         others = f" and {len(records) - 1} more" if len(records) > 1 else ""
         path = folder / "runs" / f"{records[0]['key']}.json"
-        show_warning(f"{label}: {kind}: {message} ({place_of(records[0]['run'])}{others}; {path})")
+        show_warning(
+            f"{label}: {kind}: {message} ({experiments.place_of(records[0]['run'])}{others}; {path})"
+        )
     if len(groups) > _FAILURES_SHOWN:
         show_warning(f"and {len(groups) - _FAILURES_SHOWN} other errors")
 
 
 def show_tracebacks(plan: Plan, failed: list[dict[str, Any]]) -> None:
     """Print the traceback of the first run of each kind of failure."""
-    from skpml.experiments import place_of
-
     for (label, _, _), records in _group(plan, failed).items():
         others = f" and {len(records) - 1} more" if len(records) > 1 else ""
         traceback = records[0]["error"]["traceback"].rstrip()
-        say(f"{label} on {place_of(records[0]['run'])}{others}:\n\n{traceback}\n")
+        say(f"{label} on {experiments.place_of(records[0]['run'])}{others}:\n\n{traceback}\n")
     say(f"{len(failed)} of {len(plan.runs)} runs failed." if failed else "No run failed.")
 
 
 def _group(plan: Plan, failed: list[dict[str, Any]]) -> dict[tuple[str, str, str], Any]:
-    from skpml.experiments import group_failures
-
     records = {record["key"]: record for record in failed}
     entries = [entry for entry in plan.entries if entry.run.key in records]
-    return group_failures((entry.label, records[entry.run.key]) for entry in entries)
+    return experiments.group_failures((entry.label, records[entry.run.key]) for entry in entries)
 
 
 @contextmanager
 def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
     """Show a bar on a terminal, else print a line now and then."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
     console = stderr_console()
     columns = (
         TextColumn("{task.description}"),
@@ -166,27 +154,24 @@ def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
 
 def show_comparison(pairs: list[PairComparison]) -> None:
     """Print wins, ties, losses and tests of two methods, and the difference on each configuration."""
-    from skpml.experiments import format_number, format_p_value, metric_title
-
     one, other = pairs[0].one, pairs[0].other
-    titles = [f"{metric_title(pair.metric)} {'↑' if pair.greater_is_better else '↓'}" for pair in pairs]
+    titles = [
+        f"{experiments.metric_title(pair.metric)} {'↑' if pair.greater_is_better else '↓'}" for pair in pairs
+    ]
     numbers = ("N", "wins", "ties", "losses", "p (Wilcoxon)", "effect size")
     summary = make_table("metric", *numbers, right=numbers)
     for title, pair in zip(titles, pairs, strict=True):
-        counts, test = pair.counts, pair.test
-        tested = ("–", "–")
-        if test is not None:
-            tested = (format_p_value(test.p_value), format_number(test.effect_size, 2))
-        summary.add_row(
-            title, *map(str, (len(pair.values), counts.wins, counts.ties, counts.losses)), *tested
-        )
+        counts, test = (len(pair.values), pair.counts.wins, pair.counts.ties, pair.counts.losses), pair.test
+        p_value = "–" if test is None else experiments.format_p_value(test.p_value)
+        effect = "–" if test is None else experiments.format_number(test.effect_size, 2)
+        summary.add_row(title, *map(str, counts), p_value, effect)
     say(f"{one} against {other}: configurations won, tied and lost\n")
     show_table(summary)
     say(f"\nDifference {one} − {other} on each configuration\n")
     details = make_table("configuration", *titles, right=titles)
     differences = [pair.values[one] - pair.values[other] for pair in pairs]
     for name in dict.fromkeys(name for values in differences for name in values.index):
-        row = (format_number(values.get(name, float("nan")), 4) for values in differences)
+        row = (experiments.format_number(values.get(name, float("nan")), 4) for values in differences)
         details.add_row(escape(name), *row)
     show_table(details)
     left_out = {name: why for pair in pairs for name, why in pair.left_out.items()}

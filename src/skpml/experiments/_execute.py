@@ -10,7 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -137,10 +137,8 @@ def _messages(caught: Iterable[warnings.WarningMessage]) -> list[str]:
 
 
 def _classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork | None) -> None:
-    train, test = data.rows
-    model = make_estimator(run, data.folder)
-    X, dataset = data.X, data.dataset
-    truth = dataset.truth
+    (train, test), model = data.rows, make_estimator(run, data.folder)
+    X, dataset, truth = data.X, data.dataset, data.dataset.truth
     assert truth is not None
     if run.tuning is not None:
         with _measure(result, "tune_seconds", work):
@@ -223,12 +221,9 @@ class PeakMemory:
 
     def __init__(self) -> None:
         self.source = _OF_PROCESS
-        try:
+        with suppress(OSError):
             _CLEAR.write_text("5")
-            if _high_water_mark() is not None:
-                self.source = _SINCE_RESET
-        except OSError:
-            pass
+            self.source = _OF_PROCESS if _high_water_mark() is None else _SINCE_RESET
 
     def megabytes(self) -> float | None:
         """Return MB of 10⁶ bytes; None if the system does not report memory."""

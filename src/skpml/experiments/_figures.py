@@ -69,7 +69,7 @@ def critical_difference(ranking: Ranking) -> Drawing | None:
     # Sorted here, because scikit-posthocs leaves the order of equal ranks open.
     ranks = dict(sorted(found.average_ranks.items(), key=lambda item: item[1]))
     names, control = list(ranks), ranking.control
-    p_values = pd.Series(found.p_values).unstack(fill_value=1.0).loc[names, names]
+    p_values = pd.Series(found.p_values).unstack().loc[names, names].fillna(1.0)
     half, difference = (len(names) + 1) // 2, found.critical_difference
     # An upper bound on the number of bars above each other.
     n_bars = sum(found.p_values[pair] > found.alpha for pair in pairwise(names))

@@ -68,31 +68,26 @@ def rank_methods(results: Results, metric: str, *, alpha: float = 0.05) -> Ranki
     """
     table, methods = results.table(metric), results.labels("method")
     states = select(table, "state")[methods]
-    done = states == "done"
-    ranked = [label for label in methods if done[label].any()]
+    ranked = [label for label in methods if (states[label] == "done").any()]
     left_out: dict[str, str] = {}
     for name in table.index:
         if name in results.absent:
             # Without the reason, which contains local paths.
             left_out[name] = "absent"
-        elif not ranked:
-            left_out[name] = "no method has a result"
-        elif not done.loc[name, ranked].all():
-            left_out[name] = _describe_gaps(states.loc[name, ranked])
+        elif not (states.loc[name, ranked] == "done").all() or not ranked:
+            left_out[name] = _describe_gaps(states.loc[name, ranked]) or "no method has a result"
     values = select(table, "mean").loc[[name not in left_out for name in table.index], ranked]
     control, lower = results.suite.control, not greater_is_better(metric)
-    testable = len(values) >= 2 and len(ranked) >= 2
-    several = testable and len(ranked) >= 3
-    compared = testable and control in ranked
+    rankable = len(values) >= 1 and len(ranked) >= 2
+    several = len(values) >= 2 and len(ranked) >= 3
+    compared = rankable and len(values) >= 2 and control in ranked
     return Ranking(
         metric=metric,
         control=control,
         values=values,
         left_out=left_out,
         methods_left_out={label: _find_reason(states[label]) for label in methods if label not in ranked},
-        average_ranks=(
-            stats.average_ranks(values, lower_is_better=lower) if len(values) and len(ranked) >= 2 else {}
-        ),
+        average_ranks=stats.average_ranks(values, lower_is_better=lower) if rankable else {},
         friedman=stats.friedman(values, lower_is_better=lower, alpha=alpha) if several else None,
         nemenyi=stats.nemenyi(values, lower_is_better=lower, alpha=alpha) if several else None,
         wilcoxon=stats.wilcoxon(values, str(control), lower_is_better=lower) if compared else [],
@@ -161,13 +156,10 @@ def compare_methods(results: Results, one: str, other: str, metric: str) -> Pair
         raise ValueError(f"the suite {results.suite.name} {problem}")
     table = results.table(metric)
     done = select(table, "state")[[one, other]] == "done"
-    left_out = {
-        str(name): "absent"
-        if name in results.absent
-        else "no complete result: " + ", ".join(label for label in (one, other) if not row[label])
-        for name, row in done.iterrows()
-        if not row.all()
-    }
+    left_out: dict[str, str] = {}
+    for name, row in done[~done.all(axis=1)].iterrows():
+        missing = f"no complete result: {', '.join(row.index[~row])}"
+        left_out[str(name)] = "absent" if name in results.absent else missing
     values = select(table, "mean").loc[done.all(axis=1), [one, other]]
     lower = not greater_is_better(metric)
     counts = stats.WinTieLoss(method=other, wins=0, ties=0, losses=0)

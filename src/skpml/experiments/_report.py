@@ -83,7 +83,8 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
     rankings = {metric: rank_methods(results, metric) for metric in suite.metrics}
     tables = {metric: results.table(metric, published=published) for metric in suite.metrics}
     is_ranked = any(ranking.average_ranks for ranking in rankings.values())
-    no_ranks = "" if is_ranked else _explain_no_ranks(results, rankings[suite.metrics[0]])
+    # Ranks are expected, and their absence is explained, where methods are compared.
+    no_ranks = not is_ranked and suite.kind in ("comparison", "ablation") and bool(results.cells)
     notes = {
         metric: [
             *export.table_notes(results, tables[metric], metric),
@@ -110,6 +111,8 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
         },
         ranks=is_ranked and _PageTable("Average ranks, 1 is best", ranks, "Method", n_tests, False, False),
         no_ranks=no_ranks,
+        number=format_number,
+        format_p_value=format_p_value,
         rank_notes=export.join_notes({metric: ranking_notes(rankings[metric]) for metric in rankings}),
         table_notes=export.join_notes(notes) if results.cells else [],
         parts=[_make_part(results, rankings[metric], tables[metric]) for metric in suite.metrics],
@@ -150,7 +153,8 @@ def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[
     return {
         "metric": metric,
         "title": title,
-        "verdict": _describe_tests(ranking),
+        "ranking": ranking,
+        "sides": _separate(ranking),
         "ablation": _make_ablation_table(results, table, metric) if ablation else None,
         "table": main if results.cells else None,
         "diagram": figures.critical_difference(ranking),
@@ -255,71 +259,15 @@ def _comparison_notes(ranking: Ranking) -> list[str]:
     return notes
 
 
-def _explain_no_ranks(results: Results, ranking: Ranking) -> str:
-    """Explain why a comparison has no ranks; empty where none are expected."""
-    if results.suite.kind not in ("comparison", "ablation") or not results.cells:
-        return ""
-    methods = results.labels("method")
-    if len(methods) < 2:
-        only = f"{methods[0]} is the only method" if methods else "there is no method"
-        reason = f"{only} to rank, and at least two are needed; floor and ceiling are not ranked"
-    elif ranking.values.shape[1] < 2:
-        reason = "fewer than two methods are complete on any configuration"
-    else:
-        reason = "there is no configuration on which all ranked methods are complete"
-    return f"There are no ranks: {reason}."
-
-
-def _describe_tests(ranking: Ranking) -> str:
-    """Describe the result of the tests in a few sentences."""
-    test, found, control = ranking.friedman, ranking.nemenyi, ranking.control
-    if test is None or found is None:
-        if ranking.n == 1 and ranking.average_ranks:
-            return "With 1 configuration there is no test: at least two are needed."
-        if len(ranking.average_ranks) == 2 and not ranking.wilcoxon:
-            return "There is no test: two methods are compared if one of them is the control of the suite."
-        if len(ranking.wilcoxon) != 1:
-            return ""
-        counts, p_value = ranking.win_tie_loss[0], _format_p(ranking.wilcoxon[0].p_value)
-        return (
-            f"On {ranking.n} configurations {control} is better than {counts.method} {counts.wins} times, equal "
-            f"{counts.ties} times, worse {counts.losses} times (Wilcoxon, {p_value})."
-        )
-    if math.isinf(test.f_statistic):
-        statistic = "all configurations have the same order"
-    elif test.exact:
-        statistic = f"χ² = {format_number(test.chi2, 2)}, exact p"
-    else:
-        critical = format_number(test.critical_value, 2)
-        statistic = f"F = {format_number(test.f_statistic, 2)}, critical value {critical}"
-    facts = f"{statistic}, {_format_p(test.p_value)}, N = {test.n_datasets}"
-    if not test.significant:
-        return f"Friedman's test finds no difference among the {test.n_methods} methods ({facts})."
-    text = f"The methods differ (Friedman, {facts})."
-    ranks = found.average_ranks
-    if control not in ranks:
-        return text
-    others = {name: found.p_values[control, name] < found.alpha for name in ranks if name != control}
-    level = f"by Nemenyi's test at the level {found.alpha:g}"
-    if not any(others.values()):
-        return f"{text} {control} does not differ from any other method {level}."
+def _separate(ranking: Ranking) -> dict[str, list[str]]:
+    """Group the other methods by whether the control is better or worse by Nemenyi's test, or equal."""
     sides: dict[str, list[str]] = {"better": [], "worse": [], "equal": []}
-    for name, differs in others.items():
-        side = "worse" if ranks[name] < ranks[control] else "better"
-        sides[side if differs else "equal"].append(name)
-    equal = sides.pop("equal")
-    parts = [f"is ranked {side} than {_join(names)}" for side, names in sides.items() if names]
-    tail = f" It does not differ significantly from {_join(equal)}." if equal else ""
-    return f"{text} {control} {' and '.join(parts)} {level}.{tail}"
-
-
-def _format_p(value: float) -> str:
-    text = format_p_value(value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
-
-
-def _join(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if (found := ranking.nemenyi) is not None:
+        for (one, name), p_value in found.p_values.items():
+            if one == ranking.control:
+                side = "worse" if found.average_ranks[name] < found.average_ranks[one] else "better"
+                sides[side if p_value < found.alpha else "equal"].append(name)
+    return sides
 
 
 def _count_chosen(results: Results, label: str) -> dict[str, list[tuple[str, int]]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,35 +66,31 @@ class Timing:
     """Mean time of finished runs, by method and configuration."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._seconds: dict[str, list[float]] = defaultdict(list)
         for record in records:
             self.add(record)
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a record; failed runs are ignored."""
         if record["status"] == "done":
-            run = record["run"]
-            method = _timed_method(run["method"], run["tuning"], run["trained_on"])
-            for place in {run["configuration"], dataset_of(run["configuration"])}:
-                self._seconds[method, place].append(seconds_of(record))
+            for kind in set(_kinds(record["run"])):
+                self._seconds[kind].append(seconds_of(record))
 
     def estimate(self, runs: Iterable[Run]) -> Estimate:
         """Use the mean on the same configuration, else on the same data set with other noise."""
         seconds, unknown = 0.0, 0
         for run in runs:
-            method = _timed_method(run.method, run.tuning, run.trained_on)
-            places = (run.configuration, dataset_of(run.configuration))
-            known = next((found for place in places if (found := self._seconds.get((method, place)))), None)
-            if known is None:
-                unknown += 1
-            else:
-                seconds += sum(known) / len(known)
+            known = next((self._seconds[kind] for kind in _kinds(vars(run)) if kind in self._seconds), [])
+            unknown += not known
+            seconds += sum(known) / max(len(known), 1)
         return Estimate(seconds, unknown)
 
 
-def _timed_method(name: str, tuning: Any, trained_on: str) -> str:
-    """What determines the time of a run besides its data: the size of a grid does, values hardly do."""
-    return json.dumps([name, tuning, trained_on], sort_keys=True)
+def _kinds(run: Mapping[str, Any]) -> list[str]:
+    """Return what determines the time of a run, exactly and roughly; single parameters hardly matter."""
+    method = [run["method"], run["tuning"], run["trained_on"]]
+    places = (run["configuration"], dataset_of(run["configuration"]))
+    return [json.dumps([*method, place], sort_keys=True) for place in places]
 
 
 def seconds_of(record: Mapping[str, Any]) -> float:
@@ -206,7 +203,9 @@ def run_plan(
     store._prepare()
     outcome = Outcome(skipped=len(plan.runs) - sum(map(len, pending)))
     if limit is not None:
-        pending, outcome.left = _cut(pending, limit)
+        kept = set(islice(chain(*pending), limit))
+        outcome.left = sum(map(len, pending)) - len(kept)
+        pending = [group for runs in pending if (group := [run for run in runs if run in kept])]
     watch = _Watch(plan, store, pending, retry_before, jobs)
     with _report_progress(watch, on_progress), _backend(jobs, dask) as do_all:
         yields = True
@@ -225,15 +224,6 @@ def run_plan(
     outcome.failed = [r for r in store.records(run.key for run in plan.runs) if r["status"] == "failed"]
     outcome.seconds = time.monotonic() - start
     return outcome
-
-
-def _cut(groups: list[list[Run]], limit: int) -> tuple[list[list[Run]], int]:
-    kept, room = [], limit
-    for group in groups:
-        if room > 0:
-            kept.append(group[:room])
-        room -= len(group)
-    return kept, sum(map(len, groups)) - sum(map(len, kept))
 
 
 def _is_due(record: dict[str, Any] | None, retry_before: str | None) -> bool:

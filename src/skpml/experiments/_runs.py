@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -167,8 +167,7 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
     >>> plan.absent
     {}
     """
-    reasons = {name: _find_absent(suite, name, data_home) for name in suite.configurations}
-    absent = {name: reason for name, reason in reasons.items() if reason is not None}
+    absent = {name: why for name in suite.configurations if (why := _find_absent(suite, name, data_home))}
     code = {method.name: code_facts(method.name, suite.folder) for method in suite.methods}
     entries = [
         PlannedRun(method.label, Run(data=data, code=code[method.name], **place, **variant), swept)
@@ -192,8 +191,7 @@ def _size(configuration: str) -> int:
 
 def data_file(configuration: str, folder: Path | None) -> Path:
     """Return the path of a data file, relative to the file of the suite."""
-    path = Path(configuration).expanduser()
-    return path if folder is None else folder / path
+    return (folder or Path()) / Path(configuration).expanduser()
 
 
 def _find_absent(suite: Suite, configuration: str, data_home: str | Path | None) -> str | None:
@@ -219,14 +217,12 @@ def _file_facts(suite: Suite, configuration: str) -> dict[str, Any] | None:
     return {"file_sha256": digest, "options": dict(suite.reading.get(configuration, {}))}
 
 
-def _places(suite: Suite, configuration: str) -> Iterator[dict[str, Any]]:
-    for seed in suite.seeds:
-        place: dict[str, Any] = {"configuration": configuration, "seed": seed}
-        if suite.kind == "decomposition":
-            yield {**place, "folds": 0, "fold": None, "kind": "decomposition"}
-            continue
-        for fold in range(suite.folds) if suite.only_folds is None else suite.only_folds:
-            yield {**place, "folds": suite.folds, "fold": fold}
+def _places(suite: Suite, configuration: str) -> list[dict[str, Any]]:
+    common: dict[str, Any] = {"configuration": configuration, "folds": suite.folds}
+    folds: Iterable[int | None] = suite.only_folds or range(suite.folds)
+    if suite.kind == "decomposition":
+        common, folds = {**common, "folds": 0, "kind": "decomposition"}, [None]
+    return [{**common, "seed": seed, "fold": fold} for seed in suite.seeds for fold in folds]
 
 
 def _variants(
@@ -266,10 +262,10 @@ def custom_estimator(name: str, folder: Path | None, code: dict[str, Any] | None
         sys.path.insert(0, str(folder))
     try:
         module = _import_module(name, folder, code)
-    except SuiteError:
-        raise
-    # A custom module can raise anything.
     except Exception as error:
+        # A custom module can raise anything.
+        if isinstance(error, SuiteError):
+            raise
         searched = "" if folder is None else f" (also searched in {folder})"
         what = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise SuiteError(f"the method {name!r} cannot be imported{searched}: {what}") from error
