@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skpml._pages import require_packages
 from skpml._writing import replacing_folder
 from skpml.cli._console import check_outputs, force_option, json_option, say, show_warning
 
@@ -263,10 +264,9 @@ def export(
 
 
 def _load_plan(suite: str, data_home: Path | None) -> Plan:
-    try:
-        from skpml.experiments import expand, load_suite
-    except ModuleNotFoundError as error:
-        raise ImportError(f'skpml bench needs {error.name}: pip install "scikit-pml[bench]"') from error
+    require_packages("skpml bench", "bench", "skpml.experiments")
+    from skpml.experiments import expand, load_suite
+
     return expand(load_suite(suite), data_home=data_home)
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from skpml import experiments
-from skpml.cli._console import make_table, say, show_table, show_warning, stderr_console
+from skpml.cli._console import make_table, progress_bar, say, show_table, show_warning, stderr_console
 from skpml.experiments import Outcome, PairComparison, Plan, Progress, Run
 
 _FAILURES_SHOWN = 10
@@ -125,28 +123,17 @@ def _group(plan: Plan, failed: list[dict[str, Any]]) -> dict[tuple[str, str, str
 @contextmanager
 def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
     """Show a bar on a terminal, else print a line now and then."""
-    console = stderr_console()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("remaining: {task.fields[remaining]}"),
-    )
-    bar = Bar(*columns, console=console, transient=True)
-    # A disabled bar of older versions of rich prints an empty line when it stops, so none is started.
-    with bar if console.is_terminal else nullcontext():
-        task = bar.add_task(escape(name), total=None, remaining="unknown")
-        last_line = time.monotonic()
+    console, last_line = stderr_console(), time.monotonic()
+    with progress_bar(escape(name)) as show:
 
         def update(progress: Progress) -> None:
             nonlocal last_line
             remaining = "nothing" if progress.done == progress.total else str(progress.remaining)
             remaining += f" ({progress.failed} failed)" if progress.failed else ""
-            bar.update(task, completed=progress.done, total=progress.total, remaining=remaining)
+            line = f"{name}: {progress.done} of {progress.total} runs, remaining: {remaining}"
+            show(progress.done, progress.total, escape(line))
             if not console.is_terminal and time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
-                line = f"{name}: {progress.done} of {progress.total} runs, remaining: {remaining}"
                 console.print(Text(line), soft_wrap=True)
 
         yield update
