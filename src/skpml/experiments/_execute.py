@@ -55,11 +55,6 @@ class FoldData:
     # Warnings of loading concern every run of the fold, not only the first.
     warnings: list[str] = field(default_factory=list)
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the data have been loaded."""
-        return "dataset" in vars(self)
-
     @cached_property
     def dataset(self) -> PartialDataset:
         """All rows, with noise."""
@@ -124,7 +119,8 @@ def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict
         "provenance": {
             "versions": _versions(),
             "threads": _THREADS,
-            "data_checksum": data.checksum if data.is_loaded else None,
+            # None if the data could not be loaded.
+            "data_checksum": data.checksum if "dataset" in vars(data) else None,
             "started": started,
             "platform": platform.platform(),
             "memory_source": memory.source,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +85,11 @@ def rank_methods(results: Results, metric: str, *, alpha: float = 0.05) -> Ranki
         control=control,
         values=values,
         left_out=left_out,
-        methods_left_out={label: _find_reason(states[label]) for label in methods if label not in ranked},
+        methods_left_out={
+            label: next(reason for state, reason in _REASONS.items() if state in set(states[label]))
+            for label in methods
+            if label not in ranked
+        },
         average_ranks=stats.average_ranks(values, lower_is_better=lower) if rankable else {},
         friedman=stats.friedman(values, lower_is_better=lower, alpha=alpha) if several else None,
         nemenyi=stats.nemenyi(values, lower_is_better=lower, alpha=alpha) if several else None,
@@ -101,11 +104,6 @@ def _describe_gaps(states: pd.Series) -> str:
     if reasons.nunique() == 1 and len(reasons) == len(states):
         return reasons.iloc[0]
     return "; ".join(f"{why}: {', '.join(reasons.index[reasons == why])}" for why in reasons.unique())
-
-
-def _find_reason(states: Iterable[str]) -> str:
-    found = set(states)
-    return next(reason for state, reason in _REASONS.items() if state in found)
 
 
 @dataclass(frozen=True)

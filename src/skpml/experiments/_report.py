@@ -105,7 +105,7 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
         provenance=gather_provenance(results),
         place_of=place_of,
         column_notes={
-            label: _describe_column(results, label)
+            label: suite.method(label).tuned if (role := results.role(label)) == "method" else role
             for table in tables.values()
             for label in table.columns.unique(0)
         },
@@ -136,11 +136,6 @@ def is_report(path: str | Path) -> bool:
             return _GENERATOR.encode() in file.read(1000)
     except OSError:
         return False
-
-
-def _describe_column(results: Results, label: str) -> str:
-    role = results.role(label)
-    return results.suite.method(label).tuned if role == "method" else role
 
 
 def _make_part(results: Results, ranking: Ranking, table: pd.DataFrame) -> dict[str, Any]:

@@ -40,10 +40,8 @@ class Cell:
     @property
     def state(self) -> str:
         """``done`` only if no run is missing: a mean over fewer folds is not ranked."""
-        if len(self.records) >= self.expected:
-            return "done"
         if self.records:
-            return "incomplete"
+            return "done" if len(self.records) >= self.expected else "incomplete"
         return "failed" if self.failures else "missing"
 
     def summarize(self, metric: str, absent: bool = False) -> tuple[float, float, int, int, str]:
@@ -96,8 +94,7 @@ class Results:
         list of str
             Labels.
         """
-        with_cells = {label for label, _ in self.cells}
-        entries = [entry for entry in self.suite.methods if entry.label in with_cells]
+        entries = [entry for entry in self.suite.methods if not entry.sweep]
         return [entry.label for entry in entries if not roles or entry.role in roles]
 
     def role(self, label: str) -> str:
