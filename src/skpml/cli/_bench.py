@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skpml._pages import require_packages
-from skpml._writing import replacing_folder
+from skpml._writing import replacing_folder, require_packages
 from skpml.cli._console import check_outputs, force_option, json_option, say, show_warning
 
 if TYPE_CHECKING:
@@ -37,11 +36,11 @@ def _part_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that choose a part of a suite."""
     method = click.option(
         "-m", "--method", "methods", metavar="LABEL", multiple=True,
-        help="Only the method with this label; can be repeated.",
+        help="Only the method with this label; repeatable.",
     )  # fmt: skip
     configuration = click.option(
         "-c", "--configuration", "configurations", metavar="NAME", multiple=True,
-        help="Only this configuration of the suite; can be repeated.",
+        help="Only this configuration of the suite; repeatable.",
     )  # fmt: skip
     return configuration(method(command))
 
@@ -191,7 +190,7 @@ def report(
 @click.argument("one")
 @click.argument("other")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME",
-              help="Only this metric; can be repeated.  [default: those of the suite]")  # fmt: skip
+              help="Only this metric; repeatable.  [default: those of the suite]")  # fmt: skip
 @json_option
 def compare(
     *, suite: str, one: str, other: str, data_home: Path | None, folder: Path, metrics: tuple[str, ...],
@@ -222,7 +221,7 @@ def compare(
               type=click.Path(path_type=Path, file_okay=False),
               help="Folder of the tables; created if necessary.")  # fmt: skip
 @click.option("--format", "formats", multiple=True, type=click.Choice(["csv", "latex", "markdown"]),
-              help="Only this format; can be repeated.  [default: all]")  # fmt: skip
+              help="Only this format; repeatable.  [default: all]")  # fmt: skip
 @click.option("--with-runs", is_flag=True,
               help="Add runs.jsonl.gz, all records in one file; --folder then accepts this folder.")  # fmt: skip
 @_PUBLISHED
