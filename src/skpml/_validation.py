@@ -298,15 +298,14 @@ def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
 
 def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
     values = column_or_1d(values, warn=True)
-    if values.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(values))
-        if bad.size:
-            raise ValueError(f"Input y contains NaN or infinity in row {bad[0]}.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = np.argmin(np.isfinite(values))
+        raise ValueError(f"Input y contains NaN or infinity in row {row}.")
     check_classification_targets(values)
-    tagged = [str(value) for value in values.tolist() if isinstance(value, str) and ";" in value][:1]
-    if tagged:
+    tagged = next((value for value in values.tolist() if isinstance(value, str) and ";" in value), None)
+    if tagged is not None:
         warnings.warn(
-            f"y has values such as {tagged[0]!r}, which are taken as one class each. If they are tags, split them: "
+            f"y has values such as {tagged!r}, which are taken as one class each. If they are tags, split them: "
             "y = [set(tags.split(';')) for tags in y].",
             UserWarning,
             stacklevel=5,
@@ -440,11 +439,11 @@ def _is_matrix(item: Any) -> bool:
 
 
 def _place(column: Any, view: str, position: Mapping[str, int], n_features: int) -> int:
-    if isinstance(column, str):
-        if column not in position:
-            why = "no column of that name" if position else "no column names: give a data frame, or positions"
-            raise ValueError(f"views: {view!r} names the column {column!r}, but X has {why}.")
+    if isinstance(column, str) and column in position:
         return position[column]
+    if isinstance(column, str):
+        why = "no column of that name" if position else "no column names: give a data frame, or positions"
+        raise ValueError(f"views: {view!r} names the column {column!r}, but X has {why}.")
     if not isinstance(column, Integral) or isinstance(column, bool):
         raise TypeError(f"views: the columns of {view!r} must be positions or names, got {column!r}.")
     place = int(column)

@@ -82,7 +82,12 @@ def _neighbor_similarity(
     X = X - X.mean(axis=0)
     exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
     pairs = _nearest(X, n_neighbors) if exact else _nearest_in_cells(X, n_neighbors)
-    width = float(np.sqrt(pairs.last).mean()) ** 2 if scale == "last" else 2 * _mean_nearest(pairs) ** 2
+    if scale == "last":
+        width = float(np.sqrt(pairs.last).mean()) ** 2
+    else:
+        nearest = np.full(n, np.inf)
+        np.minimum.at(nearest, pairs.row, pairs.squared)
+        width = 2 * float(nearest[nearest > 0].mean()) ** 2 if nearest.any() else 0.0
     with np.errstate(under="ignore"):
         similarity = np.exp(-pairs.squared / width) if width > 0 else np.ones_like(pairs.squared)
     directed = scipy.sparse.csr_array(
@@ -149,14 +154,6 @@ class _Pairs:
     neighbor: NDArray[np.intp]
     squared: NDArray[np.float64]
     last: NDArray[np.float64]
-
-
-def _mean_nearest(pairs: _Pairs) -> float:
-    """Compute the mean squared distance of a row to its nearest other row, over rows without a duplicate."""
-    nearest = np.full(len(pairs.last), np.inf)
-    np.minimum.at(nearest, pairs.row, pairs.squared)
-    positive = nearest[nearest > 0]
-    return float(positive.mean()) if len(positive) else 0.0
 
 
 def _rounding(X: NDArray[Any]) -> float:

@@ -29,7 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skpml
-from skpml._writing import replacing
+from skpml._writing import replacing, require_packages
 from skpml.registry import METHOD_PATHS
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
@@ -224,12 +224,8 @@ def read_model_info(path: str | Path) -> ModelInfo:
 
 def require_skops() -> ModuleType:
     """Import skops; the error says how to install it."""
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError('model files need skops: pip install "scikit-pml[models]"') from error
-    module: ModuleType = skops.io
-    return module
+    require_packages("a model file", "models", "skops.io")
+    return import_module("skops.io")
 
 
 def _find_class(path: str) -> tuple[str, str]:
@@ -417,11 +413,9 @@ def _sparse_matrices(item: Any) -> Iterator[Any]:
     """Yield the sparse matrices among the parameters and attributes of a model and its parts."""
     if scipy.sparse.issparse(item):
         yield item
-    elif isinstance(item, BaseEstimator):
-        yield from _sparse_matrices(list(vars(item).values()))
-    elif isinstance(item, dict):
-        yield from _sparse_matrices(list(item.values()))
-    elif isinstance(item, list | tuple):
+    elif isinstance(item, BaseEstimator | dict):
+        item = list((item if isinstance(item, dict) else vars(item)).values())
+    if isinstance(item, list | tuple):
         for inner in item:
             yield from _sparse_matrices(inner)
 
