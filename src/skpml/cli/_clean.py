@@ -90,9 +90,8 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
         reading, audit = {**content["reading"]}, {**content["audit"]}
         settings = _Settings(path, (content["sha256"], content["cleaned_sha256"]))
     except (ValueError, KeyError, TypeError):
-        raise click.ClickException(
-            f"{path} is not a settings file; give the .json file that 'skpml clean' wrote next to its output"
-        ) from None
+        problem = f"{path} is not a settings file; give CLEANED.json, written by 'skpml clean'"
+        raise click.ClickException(problem) from None
     for part, values, known in (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT)):
         if unknown := sorted(set(values).difference(known)):
             raise click.ClickException(f"{path}: {part} has no setting {unknown[0]!r}")
@@ -243,9 +242,7 @@ def _decision_rule(drop_below: float | None, keep_above: float | None, budget: i
     if values["budget"] is not None:
         if thresholds:
             option = f"--{next(iter(thresholds)).replace('_', '-')}"
-            raise click.UsageError(
-                f"--budget and {option} exclude each other: a budget replaces the thresholds"
-            )
+            raise click.UsageError(f"--budget and {option} exclude each other; give one of them")
         return {"budget": values["budget"]}
     low, high = thresholds.get("drop_below", _DROP_BELOW), thresholds.get("keep_above", _KEEP_ABOVE)
     if low > high:
@@ -262,9 +259,8 @@ def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
 
     n_rows = len(table.candidates)
     if n_rows < _FEWEST_ROWS:
-        raise click.ClickException(
-            f"{table.path} has {n_rows} rows; cross-validation needs at least {_FEWEST_ROWS}"
-        )
+        problem = f"{table.path} has {n_rows} rows; cross-validation needs at least {_FEWEST_ROWS}"
+        raise click.ClickException(problem)
     if folds > n_rows:
         raise click.UsageError(f"--folds {folds}: {table.path} has only {n_rows:,} rows, so use fewer folds")
     if label_studio is not None:
@@ -326,17 +322,13 @@ def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
     dropped = int(np.count_nonzero(found.actions == "drop"))
     sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
     ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
-    are = "is" if round(estimate) == 1 else "are"
-    ui.say(
-        f"About {ui.format_count(round(estimate), 'tag')} {are} wrong (between {low:,.0f} and {high:,.0f})."
-    )
+    wrong = "1 tag is" if round(estimate) == 1 else f"{round(estimate):,} tags are"
+    ui.say(f"About {wrong} wrong (between {low:,.0f} and {high:,.0f}).")
     are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
     ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
     if withheld := sum(doubt.confidence < drop_below for doubt in to_ask):
         looks = "looks" if withheld == 1 else "look"
-        ui.say(
-            f"Of these, {withheld:,} {looks} wrong, but the data are too uninformative to drop such tags automatically."
-        )
+        ui.say(f"Of these, {withheld:,} {looks} wrong, but the data are too uninformative to drop such tags.")
     _show_emptied(table, found.clean_labels() > 0)
 
 

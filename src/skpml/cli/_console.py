@@ -66,24 +66,21 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def say(message: str) -> None:
-    """Print one line of results, neither wrapped nor colored."""
-    stdout_console().print(Text(_printable(message)), soft_wrap=True)
+def say(message: str, *, console: Console | None = None, style: str = "") -> None:
+    """Print one line, not wrapped: by default a result, not colored."""
+    # The bytes of a file name that are not text are replaced: a terminal cannot print them.
+    text = Text(message.encode("utf-8", "replace").decode(), style=style)
+    (console or stdout_console()).print(text, soft_wrap=True)
 
 
 def show_error(message: str) -> None:
     """Print one red line on stderr."""
-    stderr_console().print(Text(_printable(f"error: {message}"), style="bold red"), soft_wrap=True)
+    say(f"error: {message}", console=stderr_console(), style="bold red")
 
 
 def show_warning(message: str) -> None:
     """Print one yellow line on stderr."""
-    stderr_console().print(Text(_printable(f"warning: {message}"), style="yellow"), soft_wrap=True)
-
-
-def _printable(message: str) -> str:
-    """Replace the bytes of a file name that are not text: a terminal cannot print them."""
-    return message.encode("utf-8", "replace").decode()
+    say(f"warning: {message}", console=stderr_console(), style="yellow")
 
 
 def format_error(error: BaseException) -> str:
@@ -170,7 +167,6 @@ def check_outputs(*paths: Path, force: bool, inputs: Iterable[str | Path | None]
     for place, path in enumerate(paths):
         if any(_is_same_file(path, other) for other in paths[:place]):
             raise click.UsageError(f"{path} is named as two outputs")
-    for path in paths:
         if any(_is_same_file(path, Path(source)) for source in inputs if source is not None):
             raise click.ClickException(f"{path} is read by this command, so it cannot be replaced")
         if path.is_dir():
@@ -182,10 +178,9 @@ def check_outputs(*paths: Path, force: bool, inputs: Iterable[str | Path | None]
 
 
 def _is_same_file(path: Path, other: Path) -> bool:
-    if path.resolve() == other.resolve():
-        return True
-    # Hard links, and file systems that ignore case.
-    return path.exists() and other.exists() and path.samefile(other)
+    # Beyond the path: hard links, and file systems that ignore case.
+    linked = path.exists() and other.exists() and path.samefile(other)
+    return linked or path.resolve() == other.resolve()
 
 
 # Input files: the same options for all commands.

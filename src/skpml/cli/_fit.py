@@ -110,9 +110,7 @@ def _check_data(source: str, table: Table, allow_empty: bool) -> None:
         if empty.size:
             first = f"row {empty[0]} (counted from 0)" if axis else repr(table.label_names[empty[0]])
             counts = f"{empty.size:,} of {table.candidates.shape[1 - axis]:,}, the first is {first}"
-            raise click.ClickException(
-                f"{source} has {what} ({counts}); remove them, or --allow-empty accepts them"
-            )
+            raise click.ClickException(f"{source} has {what} ({counts}); --allow-empty accepts them")
 
 
 def _fit_model(model: Any, table: Table, update: ui.Update) -> None:

@@ -54,7 +54,7 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
         separator = reading["separator"] or ";"
         if bad := [name for name in info.label_names if separator in name]:
             raise click.ClickException(
-                f"the label {bad[0]!r} contains {separator!r}, which separates labels; choose another --separator"
+                f"the label {bad[0]!r} contains {separator!r}; give another --separator"
             )
         update(0, None, f"reading {source}")
         rows = read_model_rows(source, reading, model, info, progress=update)
@@ -63,8 +63,9 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
         decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
         lines = _lines(decisions, probabilities, ids, info.label_names, separator)
         header = ["row", *(["id"] if ids else []), "predicted"]
+        header += [f"probability:{name}" for name in info.label_names]
         with replacing(target, overwrite=True) as (temporary,):
-            write_rows(temporary, [*header, *(f"probability:{name}" for name in info.label_names)], lines)
+            write_rows(temporary, header, lines)
     ui.show_reading(rows)
     ui.say(f"Wrote {target}: {ui.format_count(rows.X.shape[0], 'row')}.")
 
@@ -114,9 +115,10 @@ def _check_kind(source: str, reading: dict[str, Any], model: Any, info: ModelInf
     """Refuse data of another kind than the model was fitted to."""
     if info.feature_kind == "text":
         assert info.feature_names is not None
-        raise click.ClickException(
-            f"{source} is not a table, but the model needs texts: give a table with a column {info.feature_names[0]!r}"
+        problem = (
+            f"{source} is not a table, but the model needs the texts of a column {info.feature_names[0]!r}"
         )
+        raise click.ClickException(problem)
     if info.feature_kind == "embeddings" and ui.is_table(source) and reading["embeddings"] is None:
         raise click.ClickException(
             f"{source} is a table, but the model was fitted to embeddings: give an .npy or .npz file with "
@@ -142,14 +144,12 @@ def _order_features(source: str, table: Table, wanted: tuple[str, ...] | None, m
     if wanted is not None and names is not None and names != wanted:
         position = {name: column for column, name in enumerate(names)}
         if missing := [name for name in wanted if name not in position]:
-            raise click.ClickException(
-                f"{source} lacks {len(missing)} of the {len(wanted)} features of the model, such as {missing[0]!r}"
-            )
+            lacks = f"{len(missing)} of the {len(wanted)} features of the model, such as {missing[0]!r}"
+            raise click.ClickException(f"{source} lacks {lacks}")
         X = X[:, [position[name] for name in wanted]]
     if X.shape[1] != model.n_features_in_:
-        raise click.ClickException(
-            f"{source} has {X.shape[1]} features, but the model was fitted to {model.n_features_in_}"
-        )
+        problem = f"has {X.shape[1]} features, but the model was fitted to {model.n_features_in_}"
+        raise click.ClickException(f"{source} {problem}")
     return X
 
 
@@ -180,9 +180,8 @@ def evaluate(
         update(0, None, f"reading {source}")
         table = read_model_rows(source, reading, model, info, labelled=True, progress=update)
         if table.truth is None:
-            raise click.ClickException(
-                f"{source} has no true labels to compare with; --true-tags or --true-label names their columns"
-            )
+            problem = "has no true labels to compare with; --true-tags or --true-label names their columns"
+            raise click.ClickException(f"{source} {problem}")
         truth = _in_model_order(source, table.truth, table.label_names, info.label_names)
         update(0, None, "predicting")
         decisions = model.predict(table.X)

@@ -17,12 +17,12 @@ from skpml._writing import replacing
 from skpml.datasets._arff import read_arff, write_arff
 from skpml.datasets._matlab import read_mat, write_mat
 from skpml.datasets._npz import read_npz, write_npz
-from skpml.datasets._partial_dataset import LabelMatrix, PartialDataset, build_dataset
+from skpml.datasets._partial_dataset import PartialDataset, build_dataset
 from skpml.tables import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TABLE_SUFFIXES, TRUTH_COLUMN, TRUTH_PREFIX
 from skpml.tables import Argument, Columns, Dialect, Progress, Table, TableError, read_table, write_cleaned
 from skpml.tables import check_drop, check_file, check_known_suffix, check_suffix, refuse_arguments
 from skpml.tables import describe_unlabelled, find_repeated, format_names, looks_like_labels
-from skpml.tables import number_names, number_rows, read_embeddings, write_csv, write_parquet
+from skpml.tables import number_names, read_embeddings, write_csv, write_parquet
 
 TableStyle = Literal["flags", "tags"]
 
@@ -41,15 +41,9 @@ def read_tabular(
 
 def to_dataset(table: Table, *, on_empty: EmptyPolicy = "raise") -> PartialDataset:
     """Return the data set of a labelled table; without features, X is None."""
-    return build_dataset(
-        table.path,
-        X=table.X if table.feature_names else None,
-        candidates=table.candidates,
-        truth=table.truth,
-        label_names=table.label_names,
-        feature_names=table.feature_names or None,
-        on_empty=on_empty,
-    )
+    parts = {name: getattr(table, name) for name in ("candidates", "truth", "label_names")}
+    parts |= {"X": table.X, "feature_names": table.feature_names} if table.feature_names else {"X": None}
+    return build_dataset(table.path, on_empty=on_empty, **parts)
 
 
 def write_tabular(
@@ -199,19 +193,21 @@ def read_as_table(
         X, names = np.empty((n_rows, 0)), ()
     if X is None:
         raise TableError(
-            "has labels only: to learn from embeddings, pass ", Argument("embeddings", ...), path=path
+            "has labels only: to learn from a file, pass ", Argument("embeddings", ...), path=path
         )
+    names = number_names("feature", X.shape[1]) if names is None else names
+    labels = {name: getattr(dataset, name) for name in ("candidates", "truth", "label_names")}
+    kind: Any = "columns" if embeddings is None else "embeddings"
+    ids, notes = tuple(map(str, range(n_rows))), tuple(describe_unlabelled(dataset.candidates))
     return Table(
         path=path,
         X=X,
-        candidates=dataset.candidates,
-        truth=dataset.truth,
-        label_names=dataset.label_names,
-        feature_names=number_names("feature", X.shape[1]) if names is None else names,
-        feature_kind="columns" if embeddings is None else "embeddings",
-        ids=number_rows(n_rows),
+        feature_names=names,
+        feature_kind=kind,
+        ids=ids,
         dataset=dataset,
-        notes=tuple(describe_unlabelled(dataset.candidates)),
+        notes=notes,
+        **labels,
     )
 
 
@@ -267,11 +263,19 @@ def _table_columns(dataset: PartialDataset, style: TableStyle, separator: str) -
     if dataset.truth is not None:
         matrices[TRUTH_COLUMN, TRUTH_PREFIX] = dataset.truth
     label_columns: dict[str, Any] = {}
+    bad = [name for name in dataset.label_names if separator in name or name != name.strip() or not name]
+    if style == "tags" and bad:
+        raise TableError(
+            f"labels that are empty, hold {separator!r} or begin or end with blanks cannot be tags: "
+            f"{format_names(bad)}; pass ", Argument("style", "flags"), " or another ", Argument("separator", ...),
+            value=tuple(bad),
+        )  # fmt: skip
     for (column, prefix), matrix in matrices.items():
         if style == "flags":
             label_columns |= {prefix + label: matrix[:, j] for j, label in enumerate(dataset.label_names)}
         elif style == "tags":
-            label_columns[column] = _tag_cells(matrix, dataset.label_names, separator)
+            listed = dataset.label_names
+            label_columns[column] = [separator.join(listed[j] for j in np.flatnonzero(row)) for row in matrix]
         else:
             raise ValueError(f'style must be "flags" or "tags", got {style!r}')
     if twice := find_repeated(names + list(label_columns)):
@@ -280,13 +284,3 @@ def _table_columns(dataset: PartialDataset, style: TableStyle, separator: str) -
         raise ValueError(f"features cannot be told from labels by their names: {format_names(odd)}")
     dense = dataset.X.toarray() if hasattr(dataset.X, "toarray") else dataset.X
     return {name: dense[:, j] for j, name in enumerate(names)} | label_columns
-
-
-def _tag_cells(matrix: LabelMatrix, names: tuple[str, ...], separator: str) -> list[str]:
-    if bad := [name for name in names if separator in name or name != name.strip() or not name]:
-        raise TableError(
-            f"labels that are empty, hold {separator!r} or begin or end with blanks cannot be tags: "
-            f"{format_names(bad)}; pass ", Argument("style", "flags"), " or another ", Argument("separator", ...),
-            value=tuple(bad),
-        )  # fmt: skip
-    return [separator.join(names[column] for column in np.flatnonzero(row)) for row in matrix]

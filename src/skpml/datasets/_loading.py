@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from skpml._writing import replacing
-from skpml.datasets._digits import DIGITS, add_candidates, load_digits_attributes
+from skpml.datasets._digits import DEFAULT_CANDIDATES, DIGITS, add_candidates, load_digits_attributes
 from skpml.datasets._npz import npz_shape, read_npz, write_npz
-from skpml.datasets._partial_dataset import PartialDataset
+from skpml.datasets._partial_dataset import PartialDataset, build_dataset
 from skpml.datasets._registry import REGISTRY, DatasetFacts
 from skpml.tables import TableError
 
@@ -140,9 +140,8 @@ def load_dataset(
             raise ValueError(f"{name!r} asks for {asked} candidates, and candidates={candidates} for others")
         name, candidates = match["name"], asked
     if name == DIGITS.name and name not in files:
-        if candidates is None:
-            return load_digits_attributes(random_state=random_state)
-        return load_digits_attributes(candidates=candidates, random_state=random_state)
+        asked = DEFAULT_CANDIDATES if candidates is None else candidates
+        return load_digits_attributes(candidates=asked, random_state=random_state)
     if name not in files:
         raise LookupError(_absent(name, data_home, files))
     if verify:
@@ -295,11 +294,9 @@ def _download(facts: DatasetFacts) -> PartialDataset:
     if not names:
         raise TableError("names no target columns, so there are no labels", path=source)
     truth = _labels(source, np.asarray(target).reshape(-1, len(names)), names)
-    feature_names = tuple(bunch.feature_names)
-    try:
-        return PartialDataset(bunch.data, truth, truth, names, feature_names, facts.name, str(bunch.DESCR))
-    except ValueError as exc:
-        raise TableError(str(exc), path=source) from exc
+    names_and_texts = {"label_names": names, "name": facts.name, "description": str(bunch.DESCR)}
+    features = {"X": bunch.data, "feature_names": tuple(bunch.feature_names)}
+    return build_dataset(source, candidates=truth, truth=truth, **features, **names_and_texts)
 
 
 def _ask_openml(number: int | None) -> tuple[Any, Any]:
@@ -317,9 +314,8 @@ def _ask_openml(number: int | None) -> tuple[Any, Any]:
         columns = [whole.feature_names.index(name) for name in bunch.target_names]
         codes = whole.data[:, columns].toarray().astype(int)
         values = [whole.categories.get(name, ["0", "1"]) for name in bunch.target_names]
-        return bunch, np.array(
-            [[values[j][code] for j, code in enumerate(row)] for row in codes], dtype=object
-        )
+        words = [[values[j][code] for j, code in enumerate(row)] for row in codes]
+        return bunch, np.array(words, dtype=object)
 
 
 def _labels(source: Path, target: Any, names: tuple[str, ...]) -> Any:
@@ -327,9 +323,8 @@ def _labels(source: Path, target: Any, names: tuple[str, ...]) -> Any:
     wrong = ~np.isin(text, _TRUE + _FALSE)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise TableError(
-            f"label {names[column]!r} is {target[row, column]!r} in row {row}, not TRUE or FALSE", path=source
-        )
+        problem = f"label {names[column]!r} is {target[row, column]!r} in row {row}, not TRUE or FALSE"
+        raise TableError(problem, path=source)
     return np.isin(text, _TRUE).astype(np.uint8)
 
 

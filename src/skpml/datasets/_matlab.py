@@ -58,10 +58,15 @@ def read_mat(
     """
     path = Path(path)
     variables = _load(path)
-    chosen_features = _choose(path, variables, features, FEATURE_VARIABLES, "features")
-    chosen_truth = _choose(path, variables, truth, TRUTH_VARIABLES, "truth")
-    chosen_candidates = _choose(path, variables, candidates, CANDIDATE_VARIABLES, "candidates")
-    if chosen_truth is None and chosen_candidates is None:
+    chosen = {
+        role: _choose(path, variables, named, usual, role)
+        for role, named, usual in (
+            ("features", features, FEATURE_VARIABLES),
+            ("truth", truth, TRUTH_VARIABLES),
+            ("candidates", candidates, CANDIDATE_VARIABLES),
+        )
+    }
+    if chosen["truth"] is None and chosen["candidates"] is None:
         either = (
             Argument("truth", ...),
             " or ",
@@ -69,21 +74,16 @@ def read_mat(
             f" (it has {_contents(variables)})",
         )
         raise TableError("no label matrix found; name one by ", *either, path=path)
-    X = None if chosen_features is None else _matrix(path, variables, chosen_features)
+    X = None if chosen["features"] is None else _matrix(path, variables, chosen["features"])
     if _OURS in variables:
         label_layout = label_layout or "labels_by_rows"
     n_rows = None if X is None else X.shape[0]
-    return build_dataset(
-        path,
-        X=X,
-        truth=_labels(path, variables, chosen_truth, n_rows, label_layout),
-        candidates=_labels(path, variables, chosen_candidates, n_rows, label_layout),
-        label_names=_texts(path, variables, "label_names"),
-        feature_names=_texts(path, variables, "feature_names"),
-        name=_text(variables.get("name", "")),
-        description=_text(variables.get("description", "")),
-        on_empty=on_empty,
-    )
+    labels = {
+        role: _labels(path, variables, chosen[role], n_rows, label_layout) for role in ("truth", "candidates")
+    }
+    names = {key: _texts(path, variables, key) for key in ("label_names", "feature_names")}
+    texts = {key: _text(variables.get(key, "")) for key in ("name", "description")}
+    return build_dataset(path, X=X, on_empty=on_empty, **labels, **names, **texts)
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -95,10 +95,8 @@ def _load(path: Path) -> dict[str, Any]:
     with parsing(path, "MATLAB"):
         loaded = scipy.io.loadmat(path, appendmat=False)
     variables = {name: value for name, value in loaded.items() if not name.startswith("__")}
-    if _OURS in variables:
-        missing = set(_text(variables[_OURS]).split()) - set(variables)
-        if missing:
-            raise TableError(f"cut short: lacks the variable(s) {', '.join(sorted(missing))}", path=path)
+    if _OURS in variables and (missing := set(_text(variables[_OURS]).split()) - set(variables)):
+        raise TableError(f"cut short: lacks the variable(s) {', '.join(sorted(missing))}", path=path)
     return variables
 
 
@@ -124,9 +122,8 @@ def _contents(variables: dict[str, Any]) -> str:
 def _matrix(path: Path, variables: dict[str, Any], name: str) -> Any:
     value = variables[name]
     if not sp.issparse(value) and (value.ndim != 2 or value.dtype.kind not in "buif"):
-        raise TableError(
-            f"variable {name!r} must be a matrix of numbers, got {value.dtype} {value.shape}", path=path
-        )
+        problem = f"variable {name!r} must be a matrix of numbers, got {value.dtype} {value.shape}"
+        raise TableError(problem, path=path)
     return value
 
 
@@ -148,9 +145,8 @@ def _labels(
             raise TableError(problem, path=path)
         layout = "rows_by_labels" if rows_first else "labels_by_rows"
     try:
-        return as_label_matrix(
-            matrix if layout == "rows_by_labels" else matrix.T, f"variable {name!r}", minus_one_is_zero=True
-        )
+        matrix = matrix if layout == "rows_by_labels" else matrix.T
+        return as_label_matrix(matrix, f"variable {name!r}", minus_one_is_zero=True)
     except ValueError as exc:
         raise TableError(str(exc), path=path) from exc
 
@@ -160,9 +156,8 @@ def _texts(path: Path, variables: dict[str, Any], name: str) -> tuple[str, ...] 
         return None
     with parsing(path, "MATLAB"):
         value = np.asarray(variables[name])
-        if value.dtype.kind == "U":  # a char matrix: MATLAB pads its rows with blanks
-            return tuple(str(text).rstrip() for text in value.ravel())
-        return tuple(_text(cell) for cell in value.ravel())
+        padded = value.dtype.kind == "U"  # a char matrix: MATLAB pads its rows with blanks
+        return tuple(str(cell).rstrip() if padded else _text(cell) for cell in value.ravel())
 
 
 def _text(value: Any) -> str:
@@ -190,20 +185,13 @@ def write_mat(dataset: PartialDataset, path: str | Path, *, overwrite: bool = Fa
     if dataset.truth is not None:
         variables["target"] = dataset.truth.T.astype(np.float64)
     variables["candidate_labels"] = dataset.candidates.T.astype(np.float64)
-    variables["label_names"] = _cells(dataset.label_names)
-    if dataset.feature_names is not None:
-        variables["feature_names"] = _cells(dataset.feature_names)
-    for key, text in (("name", dataset.name), ("description", dataset.description)):
-        if text:
-            variables[key] = text
+    for key in ("label_names", "feature_names"):
+        if (names := getattr(dataset, key)) is not None:
+            variables[key] = np.empty((len(names), 1), dtype=object)
+            variables[key][:, 0] = names
+    variables |= {key: text for key in ("name", "description") if (text := getattr(dataset, key))}
     variables = {_OURS: " ".join(variables), **variables}
     with replacing(path, overwrite=overwrite) as (temporary,), temporary.open("wb") as file:
         # Any: stubs of scipy know only paths, but an open file is taken too and keeps the name as it is.
         savemat: Any = scipy.io.savemat
         savemat(file, variables, do_compression=True)
-
-
-def _cells(names: tuple[str, ...]) -> Any:
-    cells = np.empty((len(names), 1), dtype=object)
-    cells[:, 0] = names
-    return cells

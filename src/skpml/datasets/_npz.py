@@ -36,20 +36,16 @@ def read_npz(path: str | Path, *, on_empty: EmptyPolicy = "raise") -> PartialDat
     path = Path(path)
     arrays = read_arrays(path)
     if "Y_true" not in arrays and "Y_candidate" not in arrays:
-        raise TableError(
-            f"neither Y_true nor Y_candidate among its keys ({', '.join(arrays) or 'none'})", path=path
-        )
-    return build_dataset(
-        path,
-        X=_features(path, arrays),
-        candidates=arrays.get("Y_candidate"),
-        truth=arrays.get("Y_true"),
-        label_names=_names(path, arrays, "label_names"),
-        feature_names=_names(path, arrays, "feature_names"),
-        name=str(arrays.get("name", "")),
-        description=str(arrays.get("description", "")),
-        on_empty=on_empty,
-    )
+        problem = f"neither Y_true nor Y_candidate among its keys ({', '.join(arrays) or 'none'})"
+        raise TableError(problem, path=path)
+    parts = {
+        "X": _features(path, arrays),
+        "candidates": arrays.get("Y_candidate"),
+        "truth": arrays.get("Y_true"),
+    }
+    names = {key: _names(path, arrays, key) for key in ("label_names", "feature_names")}
+    texts = {key: str(arrays.get(key, "")) for key in ("name", "description")}
+    return build_dataset(path, **parts, **names, **texts, on_empty=on_empty)
 
 
 def holds_labels(path: Path) -> bool:
@@ -126,13 +122,11 @@ def write_npz(dataset: PartialDataset, path: str | Path, *, overwrite: bool = Fa
     elif dataset.X is not None:
         arrays["X"] = dataset.X
     # An array of fixed-width text drops trailing NULs, so names that end in one cannot be kept.
-    for key, names in (("label_names", dataset.label_names), ("feature_names", dataset.feature_names)):
-        if names is not None:
+    for key in ("label_names", "feature_names"):
+        if (names := getattr(dataset, key)) is not None:
             if any(name.endswith("\0") for name in names):
                 raise ValueError(f"{key} that end in a NUL character cannot be written to npz")
             arrays[key] = np.array(names, dtype=str)
-    for key, text in (("name", dataset.name), ("description", dataset.description)):
-        if text:
-            arrays[key] = np.array(text)
+    arrays |= {key: np.array(text) for key in ("name", "description") if (text := getattr(dataset, key))}
     with replacing(path, overwrite=overwrite) as (temporary,), temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)

@@ -50,22 +50,19 @@ class DatasetStatistics:
     sparse: bool
     candidates_per_row: float
     rows_without_candidates: int
-    cardinality: float | None
-    density: float | None
-    diversity: int | None
-    diversity_share: float | None
-    noise_rate: float | None
-    rows_without_true_label: int | None
-    labels_without_true_row: int | None
+    cardinality: float | None = None
+    density: float | None = None
+    diversity: int | None = None
+    diversity_share: float | None = None
+    noise_rate: float | None = None
+    rows_without_true_label: int | None = None
+    labels_without_true_row: int | None = None
 
 
 def _describe(X: Any, candidates: LabelMatrix, truth: LabelMatrix | None) -> DatasetStatistics:
     n_rows, n_labels = candidates.shape
     n_candidates = int(candidates.sum(dtype=np.int64))
-    known: dict[str, Any] = dict.fromkeys(
-        ("cardinality", "density", "diversity", "diversity_share", "noise_rate",
-         "rows_without_true_label", "labels_without_true_row"),
-    )  # fmt: skip
+    known: dict[str, Any] = {}
     if truth is not None:
         n_true = int(truth.sum(dtype=np.int64))
         diversity = len(np.unique(np.packbits(truth, axis=1), axis=0))
@@ -181,7 +178,7 @@ class PartialDataset:
         truth = as_label_matrix(self.truth, "truth")
         if truth.shape != candidates.shape:
             raise ValueError(
-                f"truth has shape {truth.shape} and candidates {candidates.shape}: they must match"
+                f"truth has shape {truth.shape} and candidates {candidates.shape}; they must match"
             )
         missing = truth > candidates
         if missing.any():

@@ -6,12 +6,11 @@ from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLU
 from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names
 from skpml.tables._columns import looks_like_labels, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._csv import Progress, Record, read_records, write_csv, write_rows
-from skpml.tables._parquet import write_parquet
+from skpml.tables._rows import Progress, Record, read_records, write_csv, write_parquet, write_rows
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
 from skpml.tables._table import TABLE_SUFFIXES, LabelMatrix, Table, read_table
-from skpml.tables._table import describe_unlabelled, number_names, number_rows
+from skpml.tables._table import describe_unlabelled, number_names
 from skpml.tables._copying import check_drop, check_suffix, write_cleaned
 
 __all__ = ["Columns", "Dialect", "Table", "TableError", "detect_dialect", "read_table", "write_cleaned"]

@@ -13,7 +13,7 @@ from skpml.tables._errors import Argument, TableError
 
 TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN = "tags", "candidates", "truth"
 CANDIDATE_PREFIX, TRUTH_PREFIX = "candidate:", "truth:"
-_FLAGS = {"0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "false": 0, "no": 0, "1": 1, "1.0": 1, "true": 1, "yes": 1}
+FLAGS = {"0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "false": 0, "no": 0, "1": 1, "1.0": 1, "true": 1, "yes": 1}
 _MOST_ITEMS, _MOST_CHARACTERS = 5, 60
 _LISTS = ("labels", "true_labels", "features", "ignore", "label_names")
 
@@ -78,15 +78,13 @@ class Columns:
         for name in _LISTS:
             value = getattr(self, name)
             if isinstance(value, str):
-                raise TableError(
-                    Argument(name), f" must be a list of names, got the single string {value!r}", value=value
-                )
+                problem = f" must be a list of names, got the single string {value!r}"
+                raise TableError(Argument(name), problem, value=value)
             object.__setattr__(self, name, None if value is None else tuple(value))
         for one, many in (("tags", "labels"), ("true_tags", "true_labels")):
             if getattr(self, one) is not None and getattr(self, many) is not None:
-                raise TableError(
-                    Argument(one), " and ", Argument(many), " exclude each other: labels are in one column or in many"
-                )  # fmt: skip
+                problem = " exclude each other: labels are in one column or in many"
+                raise TableError(Argument(one), " and ", Argument(many), problem)
             if getattr(self, many) == ():
                 raise TableError(Argument(many), " must name at least one column", value=())
 
@@ -267,7 +265,7 @@ def split_tags(text: str, separator: str) -> list[str]:
 
 def parse_flag(text: str) -> int:
     """Return 0 or 1 for a cell of a 0/1 column; KeyError for anything else."""
-    return _FLAGS[text.strip().lower()]
+    return FLAGS[text.strip().lower()]
 
 
 def check_file(path: Path) -> None:

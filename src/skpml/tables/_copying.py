@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from skpml._docstrings import fill_docstring
 from skpml._writing import replacing
 from skpml.tables._columns import parse_flag
-from skpml.tables._csv import CsvRows, Progress, Record, read_records
 from skpml.tables._dialect import Dialect
 from skpml.tables._errors import TableError, parsing, require_extra
-from skpml.tables._parquet import ParquetRows, open_parquet
+from skpml.tables._rows import CsvRows, ParquetRows, Progress, Record, open_parquet, read_records
 from skpml.tables._table import Table
 
 DropMask = NDArray[np.bool_]
@@ -74,15 +73,13 @@ def check_drop(drop: Any, table: Table) -> DropMask:
     """Return what to drop as a boolean matrix; raise unless the rows have these labels."""
     mask = np.asarray(drop)
     if mask.dtype != np.bool_ or mask.shape != table.candidates.shape:
-        raise ValueError(
-            f"drop must be a boolean matrix of shape {table.candidates.shape}, got {mask.dtype} of shape {mask.shape}"
-        )
+        found = f"{mask.dtype} of shape {mask.shape}"
+        raise ValueError(f"drop must be a boolean matrix of shape {table.candidates.shape}, got {found}")
     odd = mask & (table.candidates == 0)
     if odd.any():
         row, label = np.argwhere(odd)[0]
-        raise ValueError(
-            f"drop is True for row {row} and label {table.label_names[label]!r}, which the row does not have"
-        )
+        name = table.label_names[label]
+        raise ValueError(f"drop is True for row {row} and label {name!r}, which the row does not have")
     return mask
 
 
@@ -221,9 +218,11 @@ def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress
         raise _file_changed(table.path)
     minus = _find_minus(table)
     done = 0
-    with parquet.ParquetWriter(
-        target, file.schema_arrow, compression=_compression(file.metadata), write_page_checksum=True
-    ) as writer:
+    first = file.metadata.row_group(0)
+    parts = [first.column(index) for index in range(first.num_columns)]
+    compression = {part.path_in_schema: part.compression.replace("UNCOMPRESSED", "NONE") for part in parts}
+    options = {"compression": compression, "write_page_checksum": True}
+    with parquet.ParquetWriter(target, file.schema_arrow, **options) as writer:
         for number in range(file.metadata.num_row_groups):
             with parsing(table.path, "Parquet"):
                 group = file.read_row_group(number)
@@ -235,12 +234,6 @@ def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress
             done += len(group)
             if progress is not None:
                 progress(done, len(mask), f"copying {table.path.name}")
-
-
-def _compression(metadata: Any) -> dict[str, str]:
-    group = metadata.row_group(0)
-    columns = (group.column(index) for index in range(group.num_columns))
-    return {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
 
 
 def _edit_group(table: Table, group: Any, mask: DropMask, minus: list[bool]) -> Any:

@@ -243,9 +243,7 @@ def _first_lines(path: Path, known: Dialect) -> list[str]:
             raise wrong_encoding(path, known) from error
     lines = [line for line in re.split(r"(?<=\n)|(?<=\r)(?!\n)", text) if line]
     if not "".join(lines).strip():
-        raise TableError(
-            "holds only blank lines; a header line with the names of columns is needed", path=path
-        )
+        raise TableError("holds only blank lines; a header line that names columns is needed", path=path)
     return lines[:-1] if len(text) == _SAMPLE and len(lines) > 1 else lines
 
 

@@ -109,8 +109,16 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
     # The dtype is given by its name because model files hold no parameters that can be called, and types can be.
     words = CountVectorizer(max_features=_MOST_WORDS, dtype="float64")
     counted = ColumnTransformer([("words", words, 0)], sparse_threshold=1.0)
+    try:
+        counts = counted.fit_transform(as_text_column(texts))
+    except ValueError as error:
+        if "empty vocabulary" not in str(error):
+            raise
+        counts = np.empty((0, 0))
+    if counts.shape[1] < 2:
+        raise TableError("the texts hold fewer than two different words of two letters or more")
     weighted = TfidfTransformer(sublinear_tf=True)
-    weights = weighted.fit_transform(_count_words(counted, texts))
+    weights = weighted.fit_transform(counts)
     reduced = TruncatedSVD(min(n_components, *weights.shape), random_state=random_state)
     # Texts that are all alike have no variance of which a component could explain a share.
     with np.errstate(invalid="ignore"):
@@ -131,15 +139,3 @@ def _drop_narrow_components(reduced: Any, weights: Any) -> None:
     reduced.set_params(n_components=int(wide.sum()))
     for name in ("components_", "singular_values_", "explained_variance_", "explained_variance_ratio_"):
         setattr(reduced, name, getattr(reduced, name)[wide])
-
-
-def _count_words(counted: Any, texts: Sequence[str]) -> Any:
-    try:
-        counts = counted.fit_transform(as_text_column(texts))
-    except ValueError as error:
-        if "empty vocabulary" not in str(error):
-            raise
-        counts = None
-    if counts is None or counts.shape[1] < 2:
-        raise TableError("the texts hold fewer than two different words of two letters or more")
-    return counts

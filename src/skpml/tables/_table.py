@@ -24,11 +24,10 @@ from skpml.tables._columns import (
     resolve_rows,
     split_tags,
 )
-from skpml.tables._csv import BadCell, CsvBatch, CsvRows, Progress
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._errors import Argument, TableError, refuse_arguments
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features, read_embeddings
-from skpml.tables._parquet import ParquetBatch, ParquetRows
+from skpml.tables._rows import BadCell, CsvBatch, CsvRows, ParquetBatch, ParquetRows, Progress
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
@@ -104,10 +103,8 @@ class Table:
 
     def __repr__(self) -> str:
         labels = "" if self.candidates is None else f", {len(self.label_names)} labels"
-        n_rows, n_features = self.X.shape
-        return (
-            f"<Table {self.path.name!r}: {n_rows} rows, {n_features} features ({self.feature_kind}){labels}>"
-        )
+        size = f"{self.X.shape[0]} rows, {self.X.shape[1]} features ({self.feature_kind})"
+        return f"<Table {self.path.name!r}: {size}{labels}>"
 
 
 def read_table(
@@ -195,7 +192,7 @@ def read_table(
     if suffix in EMBEDDING_SUFFIXES:
         refuse_arguments(suffix, columns, dialect)
         X = read_embeddings(path)
-        ids, names = number_rows(len(X)), number_names("embeddings", X.shape[1])
+        ids, names = tuple(map(str, range(len(X)))), number_names("embeddings", X.shape[1])
         return Table(path=path, X=X, ids=ids, feature_names=names, feature_kind="embeddings")
     if not labelled and (columns.features is None) == (columns.text is None):
         either = "the ", Argument("features"), " or the ", Argument("text")
@@ -242,7 +239,7 @@ def read_table(
     return Table(
         path=path, X=X, candidates=candidates, truth=true, label_names=label_names, feature_kind=kind,
         feature_names=names if kind == "columns" else number_names(kind, X.shape[1]),
-        ids=shown.get("id", number_rows(content.n_rows)), texts=shown.get("text"), images=shown.get("image"),
+        ids=shown.get("id", tuple(map(str, range(content.n_rows)))), texts=shown.get("text"), images=shown.get("image"),
         columns=columns, separator=content.separator, dialect=dialect, text_transformer=transformer,
         unused=resolved.unused, notes=(*content.notes(candidates), *rows.notes),
     )  # fmt: skip
@@ -422,7 +419,10 @@ class _TagCollector:
         """Take the tags of some rows: texts such as ``"lake; sea"``, or lists."""
         for row, cell in enumerate(cells):
             if isinstance(cell, str):
-                self._count_separators(cell)
+                held = self._separator in cell
+                self._n_separated += held
+                for mark in () if held else self._n_other:
+                    self._n_other[mark] += mark in cell
                 tags = split_tags(cell, self._separator)
             else:
                 tags = [tag for value in cell if value is not None and (tag := str(value).strip())]
@@ -449,14 +449,6 @@ class _TagCollector:
         other = max(self._n_other, key=lambda mark: self._n_other[mark])
         return other if not self._n_separated and 2 * self._n_other[other] > len(self._ends) else None
 
-    def _count_separators(self, cell: str) -> None:
-        if self._separator in cell:
-            self._n_separated += 1
-            return
-        for mark in self._n_other:
-            if mark in cell:
-                self._n_other[mark] += 1
-
 
 def describe_unlabelled(candidates: LabelMatrix) -> Iterator[str]:
     """Yield a sentence about rows without any label, where there are any."""
@@ -464,11 +456,6 @@ def describe_unlabelled(candidates: LabelMatrix) -> Iterator[str]:
     if rows.size:
         first = format_names([f"{row:,}" for row in rows])
         yield f"{rows.size:,} {'row has' if rows.size == 1 else 'rows have'} no label (counted from 0: {first})"
-
-
-def number_rows(count: int) -> tuple[str, ...]:
-    """Names of rows without an id column."""
-    return tuple(map(str, range(count)))
 
 
 def number_names(kind: str, count: int) -> tuple[str, ...]:
