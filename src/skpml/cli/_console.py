@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -266,7 +265,7 @@ def is_table(source: str | Path) -> bool:
 
 def read_source(source: str | Path, reading: dict[str, Any], **options: Any) -> LabelTable:
     """Read a file of any format, or load a data set by its name; `options` are those of ``read_table``."""
-    from skpml.datasets import READERS, read_as_table
+    from skpml.datasets import READERS, read_as_table, reader_options
     from skpml.tables import read_table
 
     path, suffix = Path(source), Path(source).suffix.lower()
@@ -277,7 +276,7 @@ def read_source(source: str | Path, reading: dict[str, Any], **options: Any) -> 
     options = {**options, **table_arguments(reading)}
     others = dict(split_assignment("--reader-option", text) for text in reading["reader_options"])
     others |= {"xml": reading["xml"]} if reading["xml"] is not None else {}
-    known = [] if is_table(path) or suffix not in READERS else inspect.signature(READERS[suffix]).parameters
+    known = () if is_table(path) or suffix not in READERS else reader_options(suffix)
     if unknown := [name for name in others if name not in known]:
         option = "--xml" if unknown[0] == "xml" else f"--reader-option {unknown[0]}"
         raise click.UsageError(f"{option} does not apply to {suffix} files")

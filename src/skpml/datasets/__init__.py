@@ -7,7 +7,7 @@ from skpml.datasets._npz import holds_labels, read_npz, write_npz
 from skpml.datasets._matlab import read_mat, write_mat
 from skpml.datasets._arff import read_arff, write_arff
 from skpml.datasets._files import READERS, WRITERS, read_dataset, to_dataset, write_dataset
-from skpml.datasets._files import read_as_table, write_cleaned_copy
+from skpml.datasets._files import read_as_table, reader_options, write_cleaned_copy
 from skpml.datasets._digits import DIGITS, load_digits_attributes, write_example
 from skpml.datasets._loading import content_checksum, data_home, fetch_dataset, list_datasets, load_dataset
 from skpml.datasets._loading import present_files

@@ -3,6 +3,7 @@
 # ruff: noqa: I001
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,16 +28,27 @@ from skpml.tables import number_names, read_embeddings, write_csv, write_parquet
 TableStyle = Literal["flags", "tags"]
 
 
+_COLUMN_OPTIONS = ("tags", "labels", "true_tags", "true_labels", "prefix", "true_prefix", "label_names", "features",
+                   "ignore")  # fmt: skip
+_DIALECT_OPTIONS = ("encoding", "delimiter", "quote", "decimal")
+
+
 def read_tabular(
     path: str | Path, *, separator: str | None = None, on_empty: EmptyPolicy = "raise", **options: Any
 ) -> PartialDataset:
-    """Read a CSV, TSV, TXT or Parquet file by `skpml.tables.read_table`; options are fields of Columns and Dialect."""
-    written = {
-        name: options.pop(name) for name in ("encoding", "delimiter", "quote", "decimal") if name in options
-    }
-    columns, dialect = Columns(**options), Dialect(**written)
-    table = read_table(path, columns=columns, dialect=dialect, separator=separator, truth=True)
+    """Read a CSV, TSV, TXT or Parquet file by `skpml.tables.read_table`."""
+    if unknown := set(options).difference(_COLUMN_OPTIONS, _DIALECT_OPTIONS):
+        raise TypeError(f"tables have no option {unknown.pop()!r}")
+    dialect = Dialect(**{name: options.pop(name) for name in _DIALECT_OPTIONS if name in options})
+    table = read_table(path, columns=Columns(**options), dialect=dialect, separator=separator, truth=True)
     return to_dataset(table, on_empty=on_empty)
+
+
+def reader_options(suffix: str) -> tuple[str, ...]:
+    """Names of the options of a format."""
+    if suffix in TABLE_SUFFIXES:
+        return (*_COLUMN_OPTIONS, *_DIALECT_OPTIONS, "separator", "on_empty")
+    return tuple(name for name in inspect.signature(READERS[suffix]).parameters if name != "path")
 
 
 def to_dataset(table: Table, *, on_empty: EmptyPolicy = "raise") -> PartialDataset:

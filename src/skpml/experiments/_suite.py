@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from skpml.datasets import READERS
+from skpml.datasets import READERS, reader_options
 from skpml.metrics import METRICS
 from skpml.registry import get_method, list_methods
 
@@ -326,8 +325,7 @@ def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
         if path not in suite.configurations or not is_data_file(path):
             yield ("reading", path), "this is not a data file among the configurations"
             continue
-        reader = READERS[PurePath(path).suffix.lower()]
-        known_options = [option for option in inspect.signature(reader).parameters if option != "path"]
+        known_options = reader_options(PurePath(path).suffix.lower())
         for option in options:
             if option not in known_options:
                 yield ("reading", path, option), f"unknown option{suggest(option, known_options)}"
