@@ -261,7 +261,7 @@ def test_the_page_tells_every_key_and_its_default() -> None:
     assert len(PAPER_METRICS) == 5
     computed = {"metrics": "the paper's five", "methods.label": "the name"}
     for key, field in keys.items():
-        default = "needed" if field.is_required() else f"`{json.dumps(field.default)}`"
+        default = "required" if field.is_required() else f"`{json.dumps(field.default)}`"
         if not field.is_required() and field.default in (None, "", [], {}):
             default = computed.get(key, "none")
         assert told[key] == default, key
