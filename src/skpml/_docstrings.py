@@ -186,7 +186,7 @@ _PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 
 
 def fill_docstring(documented: Documented, texts: Mapping[str, str] | None = None) -> Documented:
-    """Replace each line ``%(name)s`` in the docstring of a class or function by the shared text of that name.
+    """Replace each line ``%(name)s`` in the docstring of a class, its methods, or a function by the shared text.
 
     ``texts`` adds to the shared texts. ``%(reference)s`` is the reference in the facts of a method;
     ``%(reference_and_data)s`` adds the start of the examples, with data.
@@ -196,8 +196,7 @@ def fill_docstring(documented: Documented, texts: Mapping[str, str] | None = Non
         known["reference"] = f".. [1] {documented._facts.reference}"
         sections = ("References", "----------", known["reference"], "", "Examples", "--------")
         known["reference_and_data"] = "\n".join([*sections, known["example_data"]])
-    if documented.__doc__:
-        documented.__doc__ = _PLACEHOLDER.sub(
-            lambda found: indent(known[found[2]], found[1]), documented.__doc__
-        )
+    for member in [documented, *vars(documented).values()] if isinstance(documented, type) else [documented]:
+        if callable(member) and "%(" in (member.__doc__ or ""):
+            member.__doc__ = _PLACEHOLDER.sub(lambda found: indent(known[found[2]], found[1]), member.__doc__)
     return documented

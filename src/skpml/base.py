@@ -121,6 +121,7 @@ class MethodFacts:
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
 
+@fill_docstring
 class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of all partial multi-label classifiers.
 
@@ -314,7 +315,6 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _is_binary(self) -> bool:
         return self._layout == "classes" and len(self.classes_) == 2
 
-    @fill_docstring
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Compute the score of each label; larger is more plausible.
 
@@ -332,7 +332,6 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         scores = _normalize(scores) if self._scores_are_probabilities else scores
         return scores[:, 1] - scores[:, 0]
 
-    @fill_docstring
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Map scores to [0, 1]: increasing for each label, above ½ exactly where ``predict`` returns 1.
 
@@ -358,7 +357,6 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         centered = (scores - self.threshold_) / self._probability_width
         return expit(_STEEPNESS * centered).astype(scores.dtype, copy=False)
 
-    @fill_docstring
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels: a 0/1 matrix in the order of ``classes_``, or classes if y had one class per row.
 
@@ -374,7 +372,6 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             return self.classes_[scores.argmax(axis=1)]
         return (scores > self.threshold_).astype(np.int64)
 
-    @fill_docstring
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose whole label set is predicted exactly (``accuracy_score``).
 

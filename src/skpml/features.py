@@ -78,7 +78,6 @@ class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
 
     keep_sparse: bool = False
 
-    @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the range of each feature.
 
@@ -104,7 +103,6 @@ class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
             # A feature without zeros is shifted: nothing is lost, and values far from 0 would cost digits.
             self.offset_[(low <= 0) & (high >= 0)] = 0
 
-    @fill_docstring
     def transform(self, X: Any) -> Any:
         """Scale rows.
 
@@ -159,7 +157,6 @@ class LinearMap(OneToOneFeatureMixin, _FloatTransformer):
 
     intercept: bool = False
 
-    @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the features; there is nothing to learn.
 
@@ -168,7 +165,6 @@ class LinearMap(OneToOneFeatureMixin, _FloatTransformer):
         validate_data(self, X, dtype=_FLOATS)
         return self
 
-    @fill_docstring
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the features, with a column of ones if ``intercept`` is True.
 
@@ -182,7 +178,6 @@ class LinearMap(OneToOneFeatureMixin, _FloatTransformer):
         X = validate_data(self, X, dtype=_FLOATS, reset=False)
         return np.hstack([X, np.ones((X.shape[0], 1), X.dtype)]) if self.intercept else X
 
-    @fill_docstring
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns.
 
@@ -260,7 +255,6 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
     width: float = 1.0
     random_state: Any = None
 
-    @fill_docstring
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the anchors and the width.
 
@@ -309,7 +303,6 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         mapped[:, :-1] -= mean
         return self.anchors_, self.bandwidth_, mean, mapped
 
-    @fill_docstring
     def transform(self, X: Any) -> NDArray[Any]:
         """Map rows to their similarities.
 

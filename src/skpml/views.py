@@ -47,6 +47,7 @@ _SMALL_SHARE = 0.5
 _LEAST_SHARE = 1e-9
 
 
+@fill_docstring
 @dataclass(kw_only=True, repr=False, eq=False)
 class ViewScaler(RangeScaler):
     """Scale each feature to [−1, 1], then each view to its share of the squared distance of rows.
@@ -128,7 +129,6 @@ class ViewScaler(RangeScaler):
             self.offset_[columns[name]] *= factor
         return self
 
-    @fill_docstring
     def transform(self, X: Any) -> Any:
         """Scale rows, without the views that have weight 0.
 
@@ -143,7 +143,6 @@ class ViewScaler(RangeScaler):
         # Contiguous rows, as without the other views, so that sums over columns are rounded in the same way.
         return scaled if len(self.kept_) == scaled.shape[1] else np.take(scaled, self.kept_, axis=1)
 
-    @fill_docstring
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that ``transform`` returns.
 
