@@ -220,10 +220,8 @@ def run(
                 update(0, None, "training on the cleaned tags")
                 ui.save_table_model(found.train_model(table.X), temporary[model], table)
             if label_studio is not None:
-                config = temporary[label_studio.with_suffix(".xml")]
-                review.write_label_studio(
-                    table, found, temporary[label_studio], config=config, overwrite=True
-                )
+                tasks, config = temporary[label_studio], temporary[label_studio.with_suffix(".xml")]
+                review.write_label_studio(table, found, tasks, config=config, overwrite=True)
             # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
             _write_cleaned(table, found.actions == "drop", target, force)
             text = _format_settings(source, target, arguments, reading)
@@ -371,9 +369,8 @@ def apply(
     from skpml.cleaning import read_decisions
     from skpml.tables import check_suffix
 
-    ui.check_outputs(
-        target, force=force, inputs=[source, decided, None if settings is None else settings.path]
-    )
+    inputs = [source, decided, None if settings is None else settings.path]
+    ui.check_outputs(target, force=force, inputs=inputs)
     check_suffix(source, target)
     with ui.progress_bar(f"reading {source}") as update:
         if settings is not None and not settings.describes(source):
@@ -388,9 +385,8 @@ def apply(
         _write_cleaned(table, drop, target, force)
     dropped = int(np.count_nonzero(drop))
     kept = len(decisions) - dropped
-    ui.say(
-        f"{ui.format_count(len(decisions), 'decision')}: {ui.format_count(dropped, 'tag')} dropped, {kept:,} kept."
-    )
+    tags = f"{ui.format_count(dropped, 'tag')} dropped, {kept:,} kept"
+    ui.say(f"{ui.format_count(len(decisions), 'decision')}: {tags}.")
     _show_emptied(table, (table.candidates > 0) & ~drop)
     ui.say(f"Wrote {target}.")
 

@@ -30,7 +30,6 @@ from skpml.tables import (
     format_names,
     message_of,
     number_names,
-    parsing,
     require_extra,
 )
 
@@ -319,24 +318,21 @@ def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> No
             yield lines[number]
 
     try:
-        with parsing(path, "ARFF"):
-            decoded = arff.ArffDecoder().decode(
-                stream(), encode_nominal=True, return_type=arff.COO if sparse else arff.DENSE
-            )["data"]
-            if sparse:
-                data, *places = decoded
-                numbers = np.array([0.0 if isinstance(value, str) else value for value in data], dtype=float)
-                table.values = sp.csc_array((numbers, tuple(places)), shape=(len(rows), len(table.names)))
-            else:
-                texts = [index for index, kind in enumerate(table.kinds) if isinstance(kind, str)]
-                for row, index in itertools.product(decoded, texts):
-                    row[index] = 0.0
-                table.values = np.array(decoded, dtype=np.float64)
-    except TableError as exc:
-        cause = exc.__cause__ or exc
-        what = message_of(cause).partition("at line")[0].partition("in line")[0].strip(" ,")
+        kind = arff.COO if sparse else arff.DENSE
+        decoded = arff.ArffDecoder().decode(stream(), encode_nominal=True, return_type=kind)["data"]
+        if sparse:
+            data, *places = decoded
+            numbers = np.array([0.0 if isinstance(value, str) else value for value in data], dtype=float)
+            table.values = sp.csc_array((numbers, tuple(places)), shape=(len(rows), len(table.names)))
+        else:
+            texts = [index for index, kind in enumerate(table.kinds) if isinstance(kind, str)]
+            for row, index in itertools.product(decoded, texts):
+                row[index] = 0.0
+            table.values = np.array(decoded, dtype=np.float64)
+    except Exception as exc:  # liac-arff raises anything on damaged input
+        what = message_of(exc).partition("at line")[0].partition("in line")[0].strip(" ,")
         expected = f"expected {len(table.names)} values" if not sparse else "expected {index value, …}"
-        raise TableError(f"{what or 'bad data'}; {expected}", line=reached or None, path=path) from cause
+        raise TableError(f"{what or 'bad data'}; {expected}", line=reached or None, path=path) from exc
     if "rows" in table.markers:
         if not any(line.strip() == END_MARKER for line in lines[rows[-1] + 1 :]):
             raise TableError(f"cut short: its last line, {END_MARKER!r}, is missing", path=path)

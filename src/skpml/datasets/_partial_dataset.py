@@ -177,9 +177,7 @@ class PartialDataset:
             return None
         truth = as_label_matrix(self.truth, "truth")
         if truth.shape != candidates.shape:
-            raise ValueError(
-                f"truth has shape {truth.shape} and candidates {candidates.shape}; they must match"
-            )
+            raise ValueError(f"truth has shape {truth.shape} and candidates {candidates.shape}: not the same")
         missing = truth > candidates
         if missing.any():
             row, column = np.argwhere(missing)[0]

@@ -76,10 +76,7 @@ _ROWS: tuple[tuple[str, int | None, int | None, int | None, float | None, str | 
     ("yeast", 2417, 103, 14, 4.2371, "3f4cf2711ac2fc3a1a1478bf022f843e3d5147d5573015b8be7a6b43242c68ba"),
     ("yeastbp", 6139, 6139, 217, 5.5367, "ab10c88c3b66daf4c91c30e7cd02cb018af3bd3e5a20ea4a122ac24dcaa328dd"),
 )  # fmt: skip
-_REAL_CANDIDATES = (
-    "mirflickr", "mirflickr_labels", "mirflickr_subset5000", "music_emotion",
-    "music_emotion_labels", "music_style", "music_style_labels", "yeastbp",
-)  # fmt: skip
+_REAL_CANDIDATES = ("mirflickr", "music_", "yeastbp")
 _OPENML = {
     "birds": 40588, "emotions": 40589, "enron": 40590, "reuters": 40594,
     "scene": 40595, "slashdot": 40596, "yeast": 40597,
@@ -88,7 +85,7 @@ _OPENML = {
 _CONTENT = {"emotions": "54e22c54d901687d8c9416e5f67134a24422dfa7d85b51fffc1d3c76e3f2961e"}
 REGISTRY = {
     row[0]: DatasetFacts(
-        *row[:5], row[0] in _REAL_CANDIDATES, _OPENML.get(row[0]), row[5], _CONTENT.get(row[0])
+        *row[:5], row[0].startswith(_REAL_CANDIDATES), _OPENML.get(row[0]), row[5], _CONTENT.get(row[0])
     )
     for row in _ROWS
 }

@@ -207,11 +207,10 @@ def read_table(
     else:
         refuse_arguments(suffix, dialect)
         dialect, rows = None, ParquetRows(path, progress)
-    resolved = (
-        resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
-        if labelled
-        else resolve_rows(path, rows.header, columns)
-    )
+    if labelled:
+        resolved = resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
+    else:
+        resolved = resolve_rows(path, rows.header, columns)
     content = _Content(path, resolved, separator, labelled=labelled)
     for batch in rows.batches(resolved.read):
         content.add(batch)
@@ -229,9 +228,8 @@ def read_table(
             if progress is not None:
                 progress(0, None, "turning texts into features")
             try:
-                transformer = fit_text_features(
-                    shown["text"], n_components=text_components, random_state=random_state
-                )
+                options = {"n_components": text_components, "random_state": random_state}
+                transformer = fit_text_features(shown["text"], **options)
             except TableError as error:
                 problem = f"column {columns.text!r} cannot be learned from: {error.problem}"
                 raise TableError(problem, path=path, column=columns.text) from error
