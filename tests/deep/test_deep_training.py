@@ -21,8 +21,18 @@ torch = pytest.importorskip("torch", reason="networks need PyTorch")
 
 from skpml.deep import DeepCandidateLikelihood  # noqa: E402
 from skpml.deep._ensemble import Trainer, held_out, train_ensemble  # noqa: E402
-from skpml.deep._network import Shifted, build, load_state, perceptron, to_state  # noqa: E402
-from skpml.deep._training import Labels, _even, logits_of, own_randomness, train  # noqa: E402
+from skpml.deep._training import (  # noqa: E402  # noqa: E402
+    Labels,
+    Shifted,
+    _even,
+    build,
+    load_state,
+    logits_of,
+    own_randomness,
+    perceptron,
+    to_state,
+    train,
+)
 
 RATES = np.array([0.25, 0.3, 0.35])
 CPU = torch.device("cpu")

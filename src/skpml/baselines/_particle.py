@@ -263,17 +263,17 @@ class PARTICLE(BasePMLClassifier):
         self.pairs_, self.accuracy_ = models.pairs, models.accuracy
         self.coef_, self.intercept_ = models.coef, models.intercept
         if self.variant == "map":
-            self._fit_posterior(scaled, self.credible_, Y == 0)
+            self._fit_posterior(scaled, Y)
 
-    def _fit_posterior(
-        self, scaled: NDArray[Any], present: NDArray[np.bool_], absent: NDArray[np.bool_]
-    ) -> None:
+    def _fit_posterior(self, scaled: NDArray[Any], Y: NDArray[Any]) -> None:
+        present, absent = self.credible_, Y == 0
         votes = np.vstack([self._labels_beaten(decisions) for decisions in self._decisions(scaled)])
         n_present, n_absent = present.sum(axis=0), absent.sum(axis=0)
         self.prior_ = (1 + n_present) / (2 + n_present + n_absent)
         self.likelihood_ = np.stack([vote_likelihoods(votes, absent), vote_likelihoods(votes, present)])
         # A label without a pair gets no votes in any row, so votes carry no information about it.
-        self.likelihood_[:, np.setdiff1d(np.arange(len(self.prior_)), self._real_pairs())] = 1.0
+        paired = self.pairs_[self.pairs_[:, 1] < Y.shape[1]]
+        self.likelihood_[:, np.setdiff1d(np.arange(Y.shape[1]), paired)] = 1.0
 
     def _scores(self, X: Any) -> NDArray[Any]:
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
@@ -301,9 +301,6 @@ class PARTICLE(BasePMLClassifier):
         absent, present = (table[np.arange(len(table)), votes] for table in self.likelihood_)
         relevant = self.prior_ * present
         return relevant / (relevant + (1 - self.prior_) * absent)
-
-    def _real_pairs(self) -> NDArray[np.intp]:
-        return self.pairs_[self.pairs_[:, 1] < len(self.classes_)]
 
     def _labels_beaten(self, decisions: NDArray[Any]) -> NDArray[np.intp]:
         """Count the other labels that each label beats, without the virtual one."""

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters
 from skpml.base import BasePMLClassifier, MethodFacts
@@ -41,8 +42,6 @@ from skpml.linalg import Spectrum, one_blas, spectrum_of, to_numpy
 from skpml.model_selection import Evidence
 from skpml.views import ViewScaler
 
-__all__ = ["CandidateLikelihood"]
-
 # Grid that a search begins with; ridge regression is cheap and gets a finer one.
 _GAMMAS, _RIDGE_GAMMAS = (0.01, 0.1, 1.0), tuple(10.0 ** (power / 2) for power in range(-6, 3))
 _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
@@ -67,6 +66,8 @@ class _Choice:
     held_out: NDArray[Any] | None = None
 
 
+@fill_docstring
+@dataclass(kw_only=True, repr=False, eq=False)
 class CandidateLikelihood(BasePMLClassifier):
     """Estimate the probability that each label is true, from a likelihood of candidates.
 
@@ -98,10 +99,9 @@ class CandidateLikelihood(BasePMLClassifier):
         Largest number of settings that are averaged.
     n_folds : int, default=3
         Number of inner folds that settings are judged on.
-    feature_map : {"rbf", "linear"} or transformer, default="rbf"
-        Feature map, as in :class:`skpml.PMLMA`. Only "rbf" has a width to choose.
-    n_anchors : int or None, default=None
-        Number of anchors, as in :class:`skpml.PMLMA`.
+    %(feature_map)s
+        Only "rbf" has a width to choose.
+    %(map_anchors)s
     views : dict of str to list of columns or None, default=None
         Groups of columns of X, by position or by name in a data frame, that are separate views; every column belongs to
         one. A list or dict of matrices as X has views without this. See :mod:`skpml.views`.
@@ -117,9 +117,7 @@ class CandidateLikelihood(BasePMLClassifier):
         are compared at a looser tolerance.
     device : str or None, default=None
         None computes with NumPy; a name such as "cuda" with PyTorch on that device.
-    on_empty : {"warn", "raise", "ignore"}, default="warn"
-        What to do about rows without candidates, which count as having no label, and about labels that are not a
-        candidate of any row.
+    %(on_empty)s
     random_state : int, RandomState or None, default=None
         Draws the anchors and the inner folds.
 
@@ -146,10 +144,6 @@ class CandidateLikelihood(BasePMLClassifier):
         Coefficients of each member, on mapped features.
     intercept_ : ndarray of shape (n_members, n_labels)
         Intercepts of each member.
-    threshold_ : float
-        Labels with a probability above it are predicted.
-    classes_ : ndarray of shape (n_labels,)
-        Names of the labels.
     history_ : dict of ndarrays
         The course of the slowest member: its penalized log-likelihood, or the largest change of a target.
     n_iter_ : int
@@ -162,10 +156,7 @@ class CandidateLikelihood(BasePMLClassifier):
         Scales the features.
     feature_maps_ : list of transformers
         One for each kernel width that a member uses.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X had names.
+    %(fitted)s
 
     Notes
     -----
@@ -174,14 +165,30 @@ class CandidateLikelihood(BasePMLClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
+    %(example_data)s
     >>> from skpml import CandidateLikelihood
-    >>> from skpml.noise import top_up
-    >>> X, truth = make_multilabel_classification(300, random_state=0)
-    >>> model = CandidateLikelihood(random_state=0).fit(X, top_up(truth, 4, random_state=0))
+    >>> model = CandidateLikelihood(random_state=0).fit(X, candidates)
     >>> model.predict_proba(X).shape
     (300, 5)
     """
+
+    family: str = "auto"
+    gamma: float | str = "auto"
+    noise_rate: Any = "auto"
+    at_least_one: bool | str = "auto"
+    kernel_width: float | str = "auto"
+    n_members: int = 10
+    n_folds: int = 3
+    feature_map: Any = "rbf"
+    n_anchors: int | None = None
+    views: Any = None
+    view_weights: Any = "auto"
+    threshold: float | str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    device: str | None = None
+    on_empty: str = "warn"
+    random_state: Any = None
 
     _facts = MethodFacts(
         name="candidate-likelihood",
@@ -196,45 +203,6 @@ class CandidateLikelihood(BasePMLClassifier):
 
     _takes_views = True
     _scores_are_probabilities = True
-
-    def __init__(
-        self,
-        *,
-        family: str = "auto",
-        gamma: float | str = "auto",
-        noise_rate: Any = "auto",
-        at_least_one: bool | str = "auto",
-        kernel_width: float | str = "auto",
-        n_members: int = 10,
-        n_folds: int = 3,
-        feature_map: Any = "rbf",
-        n_anchors: int | None = None,
-        views: Any = None,
-        view_weights: Any = "auto",
-        threshold: float | str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        device: str | None = None,
-        on_empty: str = "warn",
-        random_state: Any = None,
-    ) -> None:
-        self.family = family
-        self.gamma = gamma
-        self.noise_rate = noise_rate
-        self.at_least_one = at_least_one
-        self.kernel_width = kernel_width
-        self.n_members = n_members
-        self.n_folds = n_folds
-        self.feature_map = feature_map
-        self.n_anchors = n_anchors
-        self.views = views
-        self.view_weights = view_weights
-        self.threshold = threshold
-        self.max_iter = max_iter
-        self.tol = tol
-        self.device = device
-        self.on_empty = on_empty
-        self.random_state = random_state
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         with one_blas(Y) if X.shape[0] <= _FEW_ROWS else nullcontext():
@@ -474,13 +442,8 @@ class CandidateLikelihood(BasePMLClassifier):
         return keep_nested_order(eta, self.nested_labels_).astype(X.dtype)
 
     def _check_parameters(self) -> None:
-        check_parameters(
-            self,
-            weights=("tol",),
-            counts=("n_members", "n_folds", "max_iter"),
-            optional_counts=("n_anchors",),
-            choices={"family": ("auto", *FAMILIES)},
-        )
+        super()._check_parameters()
+        check_parameters(self, choices={"family": ("auto", *FAMILIES)})
         for name in ("gamma", "kernel_width"):
             value = getattr(self, name)
             number = isinstance(value, Real) and not isinstance(value, bool)

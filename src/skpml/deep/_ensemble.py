@@ -11,8 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from skpml._ordering import row_average_precision
-from skpml.deep._network import Factory, State, build, to_state
-from skpml.deep._training import Course, Labels, logits_of, own_randomness, train
+from skpml.deep._training import (
+    Course,
+    Factory,
+    Labels,
+    State,
+    build,
+    logits_of,
+    own_randomness,
+    to_state,
+    train,
+)
 from skpml.likelihood import estimate_noise, prior_logits, scale_odds, sigmoid
 from skpml.linalg import to_numpy
 

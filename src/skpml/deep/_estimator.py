@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import torch
 
     from skpml.deep._ensemble import Ensemble
-    from skpml.deep._network import Factory
+    from skpml.deep._training import Factory
 
 # Of the ridge regression that the noise rate is estimated from.
 _MOST_ANCHORS = 700
@@ -212,7 +212,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         return rows
 
     def _factory(self, dropout: float = 0.0) -> Factory:
-        from skpml.deep._network import perceptron
+        from skpml.deep._training import perceptron
 
         if self.network_ is None:
             return partial(perceptron, hidden=self._hidden, dropout=dropout)
@@ -267,8 +267,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             check_device(self.device)
         import torch
 
-        from skpml.deep._network import build, load_state
-        from skpml.deep._training import logits_of, own_randomness
+        from skpml.deep._training import build, load_state, logits_of, own_randomness
 
         rows = self._tensor(self._inputs(X))
         offset = torch.zeros(len(self.classes_), dtype=rows.dtype, device=rows.device)
@@ -329,15 +328,11 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     def _check_network(self) -> None:
         import torch
 
-        if isinstance(self.network, torch.nn.Module):
+        is_module = isinstance(self.network, torch.nn.Module)
+        if is_module or not (self.network is None or callable(self.network)):
             raise TypeError(
-                "network must be a function (n_features, n_labels) that returns a new torch.nn.Module, got a module: "
-                "each member needs one of its own."
-            )
-        if self.network is not None and not callable(self.network):
-            raise TypeError(
-                f"network must be None or a function (n_features, n_labels) that returns a torch.nn.Module, "
-                f"got {self.network!r}."
+                "network must be None or a function (n_features, n_labels) that returns a new torch.nn.Module, one for "
+                f"each member, got {'a module' if is_module else repr(self.network)}."
             )
 
 

@@ -1,14 +1,15 @@
-"""Mini-batch training on the candidate likelihood, with early stopping on held-out rows.
+"""Networks, and their mini-batch training on the candidate likelihood, with early stopping on held-out rows.
 
 Needs PyTorch: imported only by a fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,67 @@ import torch
 from numpy.typing import NDArray
 
 from skpml.likelihood import log_likelihood
+from skpml.linalg import to_numpy
 
 if TYPE_CHECKING:
     from skpml.deep._estimator import DeepCandidateLikelihood
 
+Factory = Callable[[int, int], torch.nn.Module]
+State = dict[str, NDArray[Any]]
+
 # Rows of a forward pass without gradients.
 _ROWS_AT_A_TIME = 4096
+
+
+def perceptron(n_features: int, n_labels: int, *, hidden: Sequence[int], dropout: float) -> torch.nn.Module:
+    """Build fully connected layers with rectifiers between them; without hidden layers, a linear map."""
+    widths = (n_features, *hidden)
+    layers: list[torch.nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU(), torch.nn.Dropout(dropout)]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(widths[-1], n_labels))
+
+
+class Shifted(torch.nn.Module):
+    """A network plus an offset per label: a network that returns 0 for every row predicts the average."""
+
+    def __init__(self, inner: torch.nn.Module, offset: torch.Tensor) -> None:
+        super().__init__()
+        self.inner = inner
+        self.register_buffer("offset", offset)
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.inner(X) + self.offset
+        return logits
+
+
+def build(factory: Factory, offset: torch.Tensor, X: torch.Tensor) -> Shifted:
+    """Build a network for rows X (n, d) on their device, and try it out on two of them."""
+    n_labels = offset.shape[0]
+    inner = factory(X.shape[1], n_labels)
+    if not isinstance(inner, torch.nn.Module):
+        raise TypeError(
+            f"network must return a torch.nn.Module when called as network({X.shape[1]}, {n_labels}), got {inner!r}."
+        )
+    module = Shifted(inner, offset).to(device=X.device, dtype=X.dtype).eval()
+    with torch.no_grad():
+        shape = tuple(inner(X[:2]).shape)
+    if shape != (len(X[:2]), n_labels):
+        raise ValueError(
+            f"network must give one logit for each of the {n_labels} labels, shape ({len(X[:2])}, {n_labels}) for "
+            f"{len(X[:2])} rows, got {shape}."
+        )
+    return module
+
+
+def to_state(module: torch.nn.Module) -> State:
+    """Copy the weights and other state into arrays, by name."""
+    return {name: np.array(to_numpy(value)) for name, value in module.state_dict().items()}
+
+
+def load_state(module: torch.nn.Module, state: State) -> None:
+    """Copy stored arrays into a network of the same layers."""
+    module.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

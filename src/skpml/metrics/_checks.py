@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,23 +68,18 @@ def check_same_columns(first: Any, other: Any, name: str, first_name: str = "tru
             )
 
 
-def check_truth_and_scores(truth: Any, scores: Any) -> tuple[BoolMatrix, NumberMatrix]:
-    """Validate the input of a ranking metric."""
-    return _check_pair(truth, scores, "scores", check_scores)
-
-
-def check_truth_and_decisions(truth: Any, decisions: Any) -> tuple[BoolMatrix, BoolMatrix]:
-    """Validate the input of a decision metric."""
-    return _check_pair(truth, decisions, "decisions", check_labels)
-
-
-def _check_pair(truth: Any, other: Any, name: str, check: Any) -> tuple[BoolMatrix, NDArray[Any]]:
+def _check_pair(truth: Any, other: Any, *, name: str, check: Any) -> tuple[BoolMatrix, NDArray[Any]]:
+    """Validate the input of a metric."""
     if isinstance(truth, Validated):
         return truth.values, other.values
     check_same_columns(truth, other, name)
     labels, values = check_labels(truth, "truth"), check(other, name)
     check_same_shape(labels, values, name)
     return labels, values
+
+
+check_truth_and_scores = partial(_check_pair, name="scores", check=check_scores)
+check_truth_and_decisions = partial(_check_pair, name="decisions", check=check_labels)
 
 
 def undefined(metric: str, why: str) -> float:

@@ -283,8 +283,9 @@ class _Fit:
         losses = dict.fromkeys(HISTORY, 0.0)
         if self.aligns:
             labels = self._project(self.R)
-            losses["global_alignment"] = updates.global_alignment_loss(self.XP1, labels)
-            losses["classifier"] = self.gamma * updates.classifier_size(self.P1)
+            losses["global_alignment"] = updates.total((self.XP1 - labels) ** 2)
+            # P2 has orthonormal columns: ‖P1P2ᵀ‖² = ‖P1‖².
+            losses["classifier"] = self.gamma * updates.total(self.P1**2)
             if self.SR is not None:
                 losses["local_alignment"] = self.graph.alpha * updates.local_alignment_loss(
                     self.XP1, labels, self._project(self.SR), self.graph.degrees

@@ -26,13 +26,9 @@ from skpml.linalg import (
 Prototypes = Literal["mean", "least-squares"]
 
 
-def _sum(values: Array) -> float:
+def total(values: Array) -> float:
+    """Sum all values."""
     return float(array_namespace(values).sum(values))
-
-
-def global_alignment_loss(projected_features: Array, projected_labels: Array) -> float:
-    """``‖XP1 − RP2‖²`` from ``XP1`` and ``RP2``."""
-    return _sum((projected_features - projected_labels) ** 2)
 
 
 def local_alignment_loss(
@@ -43,12 +39,12 @@ def local_alignment_loss(
     Closed form: ``δ·rowsum((XP1)²) + δ·rowsum((RP2)²) − 2⟨XP1, S(RP2)⟩``.
     """
     squares = projected_features**2 + projected_labels**2
-    return _sum(degrees[:, None] * squares) - 2 * _sum(projected_features * neighbor_labels)
+    return total(degrees[:, None] * squares) - 2 * total(projected_features * neighbor_labels)
 
 
 def decomposition_loss(Y: Array, R: Array, Q: Array | None) -> float:
     """``‖Y − RQᵀ‖²``; ``Q=None`` is the identity."""
-    return _sum((Y - (R if Q is None else R @ Q.T)) ** 2)
+    return total((Y - (R if Q is None else R @ Q.T)) ** 2)
 
 
 def prototype_loss(R: Array, V: Array, XV: Array, squared_norms: Array) -> float:
@@ -57,13 +53,8 @@ def prototype_loss(R: Array, V: Array, XV: Array, squared_norms: Array) -> float
     Expanded: ``Σ_i d_i²‖x_i‖² − 2⟨R, D XV⟩ + ⟨R VᵀV, R⟩``, so that no n×d array is formed.
     """
     row_sums = array_namespace(R, V).sum(R, axis=1)
-    cross = _sum(R * XV * row_sums[:, None])
-    return _sum(row_sums**2 * squared_norms) - 2 * cross + _sum((R @ (V.T @ V)) * R)
-
-
-def classifier_size(P1: Array) -> float:
-    """``‖P1P2ᵀ‖²``, which is ``‖P1‖²`` since P2 has orthonormal columns."""
-    return _sum(P1**2)
+    cross = total(R * XV * row_sums[:, None])
+    return total(row_sums**2 * squared_norms) - 2 * cross + total((R @ (V.T @ V)) * R)
 
 
 def update_label_projection(

@@ -127,8 +127,11 @@ def select_parameters(
     {'ridge_weight': 1.0}
     """
     points = _check_grid(estimator, grid)
-    _check_choice("selector", selector, get_args(Selector))
-    _check_choice("search", search, get_args(Search))
+    for name, value, choices in (("selector", selector, Selector), ("search", search, Search)):
+        if value not in get_args(choices):
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, get_args(choices)))}, got {value!r}."
+            )
     labels = encode_labels(candidates).candidates
     folds = InnerFolds(X, labels, n_folds=_check_folds(n_folds, labels.shape[0]), random_state=random_state)
     target = _check_target(selector, truth, labels).astype(np.float64)
@@ -220,11 +223,6 @@ def _check_grid(estimator: Any, grid: Any) -> list[dict[str, Any]]:
         name: values.tolist() if isinstance(values, np.ndarray) else values for name, values in grid.items()
     }
     return list(ParameterGrid(plain))
-
-
-def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
 def _check_folds(n_folds: Any, n_rows: int) -> int:

@@ -139,7 +139,11 @@ def fit_label(
     if smaller < 2:
         return np.empty((0, rows.shape[1])), np.empty(0), 2 * n_positive / len(rows) - 1
     m = min(ceil(ratio * smaller), MAX_CLUSTERS)
-    centers = np.vstack([find_centers(rows[side], m, seed=seed) for side in (positive, ~positive)])
+    machine = KMeans(m, n_init=1, random_state=seed)
+    with warnings.catch_warnings():
+        # Duplicate rows make some centers coincide, which is harmless.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        centers = np.vstack([machine.fit(rows[side]).cluster_centers_ for side in (positive, ~positive)])
     distances = euclidean_distances(rows, centers)
     mean, spread = distances.mean(axis=0), distances.std(axis=0)
     spread[spread <= 1e-9 * mean] = 1
@@ -178,11 +182,3 @@ def fit_linear(
         options={"gtol": 1e-10 * C * len(signed)},
     )
     return found.x[:-1], float(found.x[-1])
-
-
-def find_centers(rows: NDArray[np.float64], m: int, *, seed: int) -> NDArray[np.float64]:
-    """Return the centers of k-means with m clusters, (m, d)."""
-    with warnings.catch_warnings():
-        # Duplicate rows make some centers coincide, which is harmless.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(m, n_init=1, random_state=seed).fit(rows).cluster_centers_

@@ -64,14 +64,6 @@ def make_problem(seed: int = 0, n: int = 60, d: int = 30, *, apart: float = 1.5)
     return Problem(X[:n], truth[:n], np.asarray(candidates, np.uint8), X[n:], truth[n:])
 
 
-def make_binary_problem() -> Problem:
-    """Make a 0/1 table as of words: distances tie often, but no two rows are equal."""
-    problem = make_problem(n=240, d=60, apart=1.0)
-    return replace(
-        problem, X=(problem.X > 0.5).astype(np.float64), X_new=(problem.X_new > 0.5).astype(np.float64)
-    )
-
-
 def prepare(estimator: Any, **parameters: Any) -> Any:
     """Copy an estimator with a fixed seed and the given parameters, if it or an estimator inside has them."""
     model = clone(estimator)
@@ -153,28 +145,24 @@ def check_confidences(estimator: Any) -> None:
     )
 
 
-def _assert_same_model(
-    ours: Any, theirs: Any, problem: Problem, *, rows: Any, features: Any, labels: Any
-) -> None:
-    """Compare with a model that was fitted to rows, features and labels in the given order."""
-    expected = ours.decision_function(problem.X_new)[:, labels]
-    found = theirs.decision_function(problem.X_new[:, features])
-    assert_close(found, expected, "scores depend on the order")
-    if hasattr(ours, "confidences_"):
-        expected = ours.confidences_[rows][:, labels]
-        assert_close(theirs.confidences_, expected, "confidences_ depend on the order")
-
-
 def _check_permutation(estimator: Any, axis: str) -> None:
+    # A 0/1 table, as of words: distances tie often, but no two rows are equal.
+    wide = make_problem(n=240, d=60, apart=1.0)
+    ties = replace(wide, X=(wide.X > 0.5).astype(np.float64), X_new=(wide.X_new > 0.5).astype(np.float64))
     # So few rows that maps which draw anchors take all; so many that they draw; and a table full of ties.
-    for problem in (make_problem(), make_problem(n=240), make_binary_problem()):
-        (n, d), c = problem.X.shape, problem.candidates.shape[1]
-        order: dict[str, Any] = {"rows": np.arange(n), "features": np.arange(d), "labels": np.arange(c)}
-        order[axis] = np.random.default_rng(0).permutation(len(order[axis]))
+    for problem in (make_problem(), make_problem(n=240), ties):
+        rows, features, labels = (np.arange(k) for k in (*problem.X.shape, problem.candidates.shape[1]))
+        order = {"rows": rows, "features": features, "labels": labels}[axis]
+        order[:] = np.random.default_rng(0).permutation(len(order))
         ours = fit_quietly(estimator, problem.X, problem.candidates)
-        X = problem.X[np.ix_(order["rows"], order["features"])]
-        candidates = problem.candidates[np.ix_(order["rows"], order["labels"])]
-        _assert_same_model(ours, fit_quietly(estimator, X, candidates), problem, **order)
+        X, candidates = problem.X[np.ix_(rows, features)], problem.candidates[np.ix_(rows, labels)]
+        theirs = fit_quietly(estimator, X, candidates)
+        expected = ours.decision_function(problem.X_new)[:, labels]
+        found = theirs.decision_function(problem.X_new[:, features])
+        assert_close(found, expected, "scores depend on the order")
+        if hasattr(ours, "confidences_"):
+            expected = ours.confidences_[rows][:, labels]
+            assert_close(theirs.confidences_, expected, "confidences_ depend on the order")
 
 
 def check_row_permutation(estimator: Any) -> None:
