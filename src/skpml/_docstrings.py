@@ -193,6 +193,8 @@ def fill_docstring(documented: Documented, texts: Mapping[str, str] | None = Non
     """
     known = {**_TEXTS, **(texts or {})}
     if hasattr(documented, "_facts"):
+        limit = getattr(documented, "max_iter", None)
+        known["max_iter"] = f"max_iter : int, default={limit}\n    Maximum number of iterations."
         known["reference"] = f".. [1] {documented._facts.reference}"
         sections = ("References", "----------", known["reference"], "", "Examples", "--------")
         known["reference_and_data"] = "\n".join([*sections, known["example_data"]])

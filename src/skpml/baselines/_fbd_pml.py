@@ -144,8 +144,7 @@ class FBDPML(AnchorClassifier):
     %(n_neighbors)s
     %(n_anchors)s
     %(threshold)s
-    max_iter : int, default=50
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-4
         Stop, from the third iteration on, when the objective changes relatively by less.
     %(on_empty)s

@@ -205,8 +205,7 @@ class PLENFN(BasePMLClassifier):
         rule: with the scores of a row scaled to [0, 1], labels above 0.9 are predicted. Scores are then relative to that
         cut of their row, so that 0 decides; they compare labels of one row, but not rows. With a single label, where the
         rule is undefined, "auto" is used.
-    max_iter : int, default=200
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-3
         Stop when the objective falls relatively by less, after the fifth iteration. Usually ``max_iter`` is reached
         first, as in the published results.

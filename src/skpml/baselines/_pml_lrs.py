@@ -93,8 +93,7 @@ class PMLLRS(LinearClassifier):
     eta : float, default=1.0
         Weight η of the sum of singular values of the classifier.
     %(threshold)s
-    max_iter : int, default=1000
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-6
         Stop when no constraint is violated by more, relative to ‖Y‖, and the variables have settled.
     %(on_empty)s

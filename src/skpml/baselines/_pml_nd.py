@@ -311,8 +311,7 @@ class PMLND(BasePMLClassifier):
         Solver of the second stage. "multiplicative" is the released one; it may diverge, with a warning, and then keeps
         the last finite classifier.
     %(threshold)s
-    max_iter : int, default=50
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-3
         Stop when the objective changes relatively by less.
     %(on_empty)s

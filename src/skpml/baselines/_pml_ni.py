@@ -101,8 +101,7 @@ class PMLNI(LinearClassifier):
     gamma : float, default=0.5
         Weight γ of the absolute coefficients of the noise identifier, which is zero unless γ is below β: see the notes.
     %(threshold)s
-    max_iter : int, default=500
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-7
         Stop when ‖H − W − S‖ is smaller, relative to ‖H‖, and W has settled.
     %(on_empty)s

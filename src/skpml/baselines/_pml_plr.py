@@ -289,8 +289,7 @@ class PMLPLR(AnchorClassifier):
     %(n_neighbors)s
     %(n_anchors)s
     %(threshold)s
-    max_iter : int, default=40
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-4
         Stop, from the sixth iteration on, when the objective rises or falls relatively by less.
     %(on_empty)s

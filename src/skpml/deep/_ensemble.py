@@ -4,48 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from skpml._ordering import row_average_precision
-from skpml.deep._training import (
-    Course,
-    Factory,
-    Labels,
-    State,
-    build,
-    logits_of,
-    own_randomness,
-    to_state,
-    train,
-)
+from skpml.deep._training import Factory, Labels, build, logits_of, own_randomness, to_state, train
 from skpml.likelihood import estimate_noise, prior_logits, scale_odds, sigmoid
 from skpml.linalg import to_numpy
-
-if TYPE_CHECKING:
-    from skpml.deep._estimator import DeepCandidateLikelihood
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """A trained network: weights by name, its course, logits of all rows (n, c), and the rows that it held out."""
-
-    state: State
-    course: Course
-    logits: torch.Tensor
-    held: torch.Tensor
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ensemble:
-    """Networks to average, the noise rates (c), and whether each row with candidates is assumed to have a true label."""
-
-    members: list[Member]
-    rates: torch.Tensor
-    one_true: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +24,13 @@ class Trainer:
     factory: Factory
     X: torch.Tensor
     Y: torch.Tensor
-    schedule: DeepCandidateLikelihood
+    schedule: Any
 
-    def member(self, held: NDArray[np.intp], seed: int, rates: torch.Tensor, *, one_true: bool) -> Member:
-        """Build and train a network; all its randomness comes from the seed."""
+    def member(self, held: NDArray[np.intp], seed: int, rates: torch.Tensor, *, one_true: bool) -> Bunch:
+        """Build and train a network; all its randomness comes from the seed.
+
+        Returns its weights by name, its course, its logits of all rows (n, c), and the rows that it held out.
+        """
         labels = Labels(candidates=self.Y, rates=scale_odds(rates, 1.0), one_true=one_true)
         with own_randomness(seed, self.X.device):
             module = build(self.factory, prior_logits(self.Y, labels.rates), self.X)
@@ -66,7 +38,7 @@ class Trainer:
             course = train(module, self.X, labels, held=held, schedule=self.schedule, random=random)
             logits = logits_of(module, self.X)
         rows = torch.as_tensor(held, device=self.X.device)
-        return Member(state=to_state(module), course=course, logits=logits, held=rows)
+        return Bunch(state=to_state(module), course=course, logits=logits, held=rows)
 
     def noise_rate(self, held: NDArray[np.intp], seed: int, ridge: torch.Tensor) -> torch.Tensor:
         """Estimate the noise rate from scores for candidates: of ridge regression, or of a pilot if it predicts better.
@@ -83,7 +55,7 @@ class Trainer:
         rates = estimate_noise(to_numpy(scores), to_numpy(candidates), of_candidates=True).usable()
         return torch.as_tensor(rates, dtype=self.Y.dtype, device=self.Y.device)
 
-    def precision(self, member: Member) -> float:
+    def precision(self, member: Bunch) -> float:
         """Return the mean average precision of the held-out rows, their candidates taken for the truth; 0 without any."""
         rows = row_average_precision(self.Y[member.held], member.logits[member.held])
         return float(rows.mean()) if len(rows) else 0.0
@@ -98,7 +70,7 @@ def train_ensemble(
     rates: torch.Tensor | None,
     ridge: Callable[[], torch.Tensor],
     random: np.random.RandomState,
-) -> Ensemble:
+) -> Bunch:
     """Train the members; estimate the noise rates and choose ``one_true`` first if they are None.
 
     For the choice the first member is trained both ways, and the one that ranks the candidates of its held-out rows
@@ -116,7 +88,7 @@ def train_ensemble(
         trainer.member(rows, seed, rates, one_true=ways[best])
         for rows, seed in zip(held[1:], seeds[1:], strict=True)
     ]
-    return Ensemble(members=[first[best], *rest], rates=rates, one_true=ways[best])
+    return Bunch(members=[first[best], *rest], rates=rates, one_true=ways[best])
 
 
 def held_out(

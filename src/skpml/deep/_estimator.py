@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
+from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order, row_order
@@ -36,7 +36,6 @@ from skpml.linalg import spectrum_of, to_numpy
 if TYPE_CHECKING:
     import torch
 
-    from skpml.deep._ensemble import Ensemble
     from skpml.deep._training import Factory
 
 # Of the ridge regression that the noise rate is estimated from.
@@ -240,7 +239,7 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         mapped = anchors.fit_transform(scaled.astype(np.float64))[:, :-1]
         return self._tensor(held_out_ridge(spectrum_of(mapped), Y.astype(np.float64))[0].astype(Y.dtype))
 
-    def _keep(self, ensemble: Ensemble) -> None:
+    def _keep(self, ensemble: Bunch) -> None:
         """Set what prediction needs, and the course of the first member."""
         self.states_ = [member.state for member in ensemble.members]
         self.at_least_one_ = ensemble.one_true

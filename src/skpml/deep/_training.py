@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 
 from skpml.likelihood import log_likelihood
 from skpml.linalg import to_numpy
-
-if TYPE_CHECKING:
-    from skpml.deep._estimator import DeepCandidateLikelihood
 
 Factory = Callable[[int, int], torch.nn.Module]
 State = dict[str, NDArray[Any]]
@@ -137,7 +134,7 @@ def train(
     labels: Labels,
     *,
     held: NDArray[np.intp],
-    schedule: DeepCandidateLikelihood,
+    schedule: Any,
     random: np.random.RandomState,
 ) -> Course:
     """Maximize the mean log-likelihood less the penalty, in place; the weights of the best epoch are kept.

@@ -34,15 +34,8 @@ from skpml._validation import BoolMatrix
 from skpml.metrics._checks import NumberMatrix, check_truth_and_scores, undefined
 
 Convention = Literal["pml", "sklearn"]
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 _ALL_DEGENERATE = "every row has no label or all labels"
-
-
-def check_convention(convention: str) -> None:
-    """Raise unless the convention is one of ``CONVENTIONS``."""
-    if convention not in CONVENTIONS:
-        raise ValueError(f"convention must be one of {', '.join(map(repr, CONVENTIONS))}, got {convention!r}")
 
 
 @fill_docstring
@@ -222,7 +215,9 @@ def macro_auc(truth: Any, scores: Any) -> float:
 
 
 def _check(truth: Any, scores: Any, convention: str) -> tuple[BoolMatrix, NumberMatrix]:
-    check_convention(convention)
+    if convention not in get_args(Convention):
+        allowed = ", ".join(map(repr, get_args(Convention)))
+        raise ValueError(f"convention must be one of {allowed}, got {convention!r}")
     return check_truth_and_scores(truth, scores)
 
 

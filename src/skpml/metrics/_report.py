@@ -10,7 +10,7 @@ from typing import Any, Literal
 from skpml._docstrings import fill_docstring
 from skpml.metrics import _decisions, _ranking
 from skpml.metrics._checks import Validated, check_truth_and_decisions, check_truth_and_scores
-from skpml.metrics._ranking import Convention, check_convention
+from skpml.metrics._ranking import Convention
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,6 @@ def evaluate(
     >>> evaluate([[1, 0], [0, 1]], [[0.9, 0.2], [0.3, 0.4]])["average_precision"]
     1.0
     """
-    check_convention(convention)
     given: dict[str, Any] = {}
     labels, given["scores"] = map(Validated, check_truth_and_scores(truth, scores))
     if decisions is not None:

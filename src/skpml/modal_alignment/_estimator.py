@@ -71,8 +71,7 @@ class PMLMA(BasePMLClassifier):
         labels. It raised average precision on no data set that was measured, hence the default.
     %(threshold)s
         The paper uses 0.5.
-    max_iter : int, default=50
-        Maximum number of iterations.
+    %(max_iter)s
     tol : float, default=1e-3
         Stop when the relative change of the objective is at most this.
     graph : scipy sparse matrix of shape (n, n) or None, default=None
