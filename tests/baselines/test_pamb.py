@@ -196,7 +196,7 @@ def test_odd_candidates(partial_problem):
     assert np.isfinite(scores).all()
     assert_array_equal(scores[:, 2], scores.min())
     assert not model.predict(X)[:, 2].any()
-    with pytest.warns(match="tell nothing apart"):
+    with pytest.warns(match="Every label is a candidate of every row"):
         assert np.isfinite(fit(X, np.ones_like(Y)).decision_function(X)).all()
     assert not fit(X, np.zeros_like(Y)).decision_function(X).any()
 

@@ -381,9 +381,9 @@ class TestBadInput:
     def test_a_label_nobody_has(self, partial_problem):
         X, candidates, _ = partial_problem
         candidates[:, 2] = 0
-        with pytest.raises(ValueError, match=r"1 of 6 labels are nobody's candidate \(2\)"):
+        with pytest.raises(ValueError, match=r"1 of 6 labels are not a candidate of any row \(2\)"):
             PMLMA(on_empty="raise").fit(X, candidates)
-        with pytest.warns(UserWarning, match="nobody's candidate"):
+        with pytest.warns(UserWarning, match="not a candidate of any row"):
             model = PMLMA(basis="orthogonal", prototype_weight=0.1).fit(X, candidates)
         assert_array_equal(model.confidences_[:, 2], 0)
         assert_allclose(model.decision_function(X)[:, 2], 0, atol=1e-9)
