@@ -8,8 +8,10 @@ import scipy.optimize
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from skpml.datasets import load_digits_attributes
+from skpml.features import RangeScaler, RBFAnchors
 from skpml.likelihood import log_likelihood, posterior
-from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic
+from skpml.likelihood._solvers import _Objective, label_covariance, solve_least_squares, solve_logistic
 from skpml.linalg import Spectrum, leverages, ridge_scores, spectrum_of
 
 
@@ -108,16 +110,24 @@ class TestLogistic:
             assert np.diff(history).min() >= -1e-9 * abs(history[0])
             assert history[-1] > history[0] + 1
 
-    def test_no_step_lowers_the_likelihood_where_one_of_two_rare_labels_is_true(self):
-        """Given one true label, two rare labels exclude each other: their covariance is ½, and a bound of ¼ fails."""
+    def test_a_plain_step_gains_what_the_bound_on_the_curvature_promises(self):
+        """At least half the squared gradient, in variables scaled by the bound.
+
+        Given one true label, two rare labels exclude each other: the eigenvalue of their covariance is ½. With a bound of
+        ¼ a step goes twice as far and gains next to nothing.
+        """
         rng = np.random.default_rng(0)
         X = np.repeat([[1.0], [-1.0]], 50, axis=0) + 0.1 * rng.normal(size=(100, 1))
         Y = np.hstack([X > 0, X < 0, np.zeros((100, 4))]).astype(float)
-        found = solve_logistic(
-            spectrum_of(X), Y, gamma=np.array([1e-3]), rho=np.full((1, 6), 1e-5), tol=0.0,
-            one_true=rows_with_candidates(Y), memory=0, max_iter=100,
-        )  # fmt: skip
-        assert np.diff(found.history[0]).min() >= -1e-9 * abs(found.history[0][0])
+        objective = _Objective(
+            spectrum_of(X), Y, np.array([1e-3]), np.full((1, 6), 1e-5), rows_with_candidates(Y), None
+        )
+        x = np.zeros((2, 1, 6))
+        for _ in range(20):
+            value, gradient, _ = objective.evaluate(x)
+            x = x + gradient
+            gain = objective.evaluate(x)[0] - value
+            assert gain[0] >= 0.5 * np.sum(gradient**2) - 1e-9
 
     @pytest.mark.parametrize("one", [False, True])
     def test_converged_means_that_the_gradient_is_small_and_probabilities_are_final(self, one):
@@ -214,14 +224,14 @@ class TestLeastSquares:
 
     @pytest.mark.parametrize("one", [False, True])
     def test_it_does_not_swing_between_two_states(self, one):
-        """With as many features as rows and a small weight, plain rounds never settle."""
-        X, _, Y = problem(n=120, d=5, c=4, seed=4)
-        distance = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-        spectrum = spectrum_of(np.exp(-distance / distance.mean()))
-        gamma, rho = np.array([1e-3, 0.1]), np.full((2, 4), 0.3)
+        """With a narrow kernel and a small weight, undamped rounds swing forever: their changes stay near 1."""
+        digits = load_digits_attributes(random_state=0).subset(range(150))
+        kernel = RBFAnchors(width=0.5, random_state=0).fit_transform(RangeScaler().fit_transform(digits.X))
+        Y = digits.candidates.astype(float)
+        gamma, rho = np.array([1e-4, 1e-3, 1e-2]), np.full((3, Y.shape[1]), 0.3)
         marked = rows_with_candidates(Y) if one else None
-        found = solve_least_squares(spectrum, Y, gamma=gamma, rho=rho, one_true=marked)
-        assert found.converged == [True, True]
+        found = solve_least_squares(spectrum_of(kernel[:, :-1]), Y, gamma=gamma, rho=rho, one_true=marked)
+        assert found.converged == [True, True, True]
         assert max(history[-1] for history in found.history) <= 1e-4
 
     def test_noise_is_taken_off(self):
