@@ -118,22 +118,15 @@ class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
         scale, offset = (values.astype(X.dtype, copy=False) for values in (self.scale_, self.offset_))
         if scipy.sparse.issparse(X):
             if self._stays_sparse:
-                return _scale_sparse(X, scale, offset)
+                X = scipy.sparse.csr_array(X)
+                scaled, shifted, n = X.multiply(scale).tocsr(), np.flatnonzero(offset), X.shape[0]
+                parts = (np.tile(offset[shifted], n), np.tile(shifted, n), np.arange(n + 1) * len(shifted))
+                shift = scipy.sparse.csr_array(parts, shape=X.shape)
+                return scipy.sparse.csr_array(scaled + shift if len(shifted) else scaled)
             X = X.toarray()
         scaled = X * scale
         scaled += offset
         return scaled
-
-
-def _scale_sparse(X: Any, scale: NDArray[Any], offset: NDArray[Any]) -> scipy.sparse.csr_array:
-    """Scale the columns, and shift those with an offset."""
-    scaled = scipy.sparse.csr_array(X).multiply(scale).tocsr()
-    shifted = np.flatnonzero(offset)
-    if len(shifted):
-        n = X.shape[0]
-        parts = (np.tile(offset[shifted], n), np.tile(shifted, n), np.arange(n + 1) * len(shifted))
-        scaled = scaled + scipy.sparse.csr_array(parts, shape=X.shape)
-    return scipy.sparse.csr_array(scaled)
 
 
 @fill_docstring

@@ -122,8 +122,8 @@ def label_dependent(
     [[1, 1, 1], [1, 1, 1]]
     """
     labels = check_labels(truth, "truth")
-    _check_number(mean_added, "mean_added", at_least=0.0)
-    _check_number(smoothing, "smoothing", above=0.0)
+    _check_number(mean_added, "mean_added")
+    _check_number(smoothing, "smoothing", bound="above")
     n_rows, n_labels = labels.shape
     present = labels.astype(np.float64)
     together = present.T @ present
@@ -181,8 +181,8 @@ def instance_dependent(
     (8, 2)
     """
     labels = check_labels(truth, "truth")
-    _check_number(mean_added, "mean_added", at_least=0.0)
-    _check_number(sharpness, "sharpness", at_least=0.0)
+    _check_number(mean_added, "mean_added")
+    _check_number(sharpness, "sharpness")
     if not is_count(n_folds, 2):
         raise ValueError(f"n_folds must be an integer of at least 2, got {n_folds!r}")
     features = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
@@ -239,9 +239,8 @@ def _random(random_state: RandomSource) -> np.random.RandomState | np.random.Gen
     return generator
 
 
-def _check_number(value: Any, name: str, *, at_least: float = -np.inf, above: float = -np.inf) -> None:
+def _check_number(value: Any, name: str, *, bound: str = "at least") -> None:
     if not is_number(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
-    if value < at_least or value <= above:
-        bound = f"at least {at_least:g}" if value < at_least else f"above {above:g}"
-        raise ValueError(f"{name} must be {bound}, got {value!r}")
+    if value < 0 or (bound == "above" and value == 0):
+        raise ValueError(f"{name} must be {bound} 0, got {value!r}")

@@ -232,9 +232,7 @@ def _search(judge: _Judge, spread: Floats) -> Weights:
         if found == best:
             found = judge.better(best, others, _LEAST_GAIN)
         if found == best:
-            returns = [
-                _shares(_with(best, view, small)) for view in np.flatnonzero(np.equal(best, 0)).tolist()
-            ]
+            returns = [_with(best, view, small) for view in np.flatnonzero(np.equal(best, 0)).tolist()]
             found = judge.better(best, returns, _LEAST_GAIN_OF_RETURN)
         if found == best:
             break
@@ -242,7 +240,7 @@ def _search(judge: _Judge, spread: Floats) -> Weights:
     # Drop views of a small share, the smallest first, unless that clearly does harm.
     for view in np.argsort(best, kind="stable").tolist():
         if 0 < best[view] < _SMALL_SHARE / np.count_nonzero(best):
-            dropped = _shares(_with(best, view, 0.0))
+            dropped = _with(best, view, 0.0)
             if judge.better(dropped, [best], _LEAST_GAIN) == dropped:
                 best = dropped
     return best
@@ -256,7 +254,7 @@ def _change(judge: _Judge, weights: Weights) -> Weights:
         # A view alone has no share to give or take.
         if not 0 < weight < 1:
             continue
-        values = {_shares(_with(weights, view, factor * weight)): factor * weight for factor in _FACTORS}
+        values = {_with(weights, view, factor * weight): factor * weight for factor in _FACTORS}
         found = judge.better(weights, list(values), _LEAST_GAIN)
         if found != weights:
             helpful.append(found)
@@ -266,10 +264,10 @@ def _change(judge: _Judge, weights: Weights) -> Weights:
     return judge.better(weights, helpful, _LEAST_GAIN)
 
 
-def _with(weights: Weights, view: int, value: float) -> Floats:
+def _with(weights: Weights, view: int, value: float) -> Weights:
     changed = np.array(weights)
     changed[view] = value
-    return changed
+    return _shares(changed)
 
 
 def _shares(weights: Floats) -> Weights:
