@@ -161,3 +161,11 @@ def test_a_missing_list_of_tags_has_no_tags(tmp_path):
 def test_parquet_what_is_wrong_is_named(tmp_path, columns, facts):
     path = parquet(tmp_path, **columns)
     refused(lambda: read_dataset(path), path=path, line=None, **facts)
+
+
+def test_unknown_options_of_a_table(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,tags\n1,sea\n")
+    for option in ("text", "colour", "mark"):
+        with pytest.raises(TypeError, match=option):
+            read_dataset(path, **{option: "x"})

@@ -388,3 +388,25 @@ def test_true_labels_of_a_data_set(tmp_path):
         write_cleaned_copy(table, dropping(table, (0, "p")), target, overwrite=True)
     assert read_dataset(target).truth is None
     assert read_dataset(target).candidates.tolist() == [[0, 1], [1, 1]]
+
+
+def test_parquet_label_columns_of_numbers_as_text(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"a": ["1", "-1"], "b": ["1", "1"], "x": [1, 2]}), path)
+    table = read(path, labels=["a", "b"])
+    write_cleaned(table, dropping(table, (0, "a"), (1, "b")), target)
+    assert pq.read_table(target).to_pydict() == {"a": ["-1", "-1"], "b": ["1", "-1"], "x": [1, 2]}
+
+
+@pytest.mark.parametrize("content", ["", "x,words\n1,sea\n"])
+def test_a_file_that_lost_its_header(tmp_path, content):
+    path = written(tmp_path / "a.csv", "x,tags\n1,sea\n")
+    table = read(path)
+    path.write_text(content)
+    error = refused(
+        lambda: write_cleaned(table, dropping(table, (0, "sea")), tmp_path / "b.csv"), path=path, line=1
+    )
+    assert "has changed" in error.problem
