@@ -205,7 +205,7 @@ def read_as_table(
         X, names = np.empty((n_rows, 0)), ()
     if X is None:
         raise TableError(
-            "has labels only: to learn from a file, pass ", Argument("embeddings", ...), path=path
+            "has labels only: to learn from embeddings, pass ", Argument("embeddings", ...), path=path
         )
     names = number_names("feature", X.shape[1]) if names is None else names
     labels = {name: getattr(dataset, name) for name in ("candidates", "truth", "label_names")}
