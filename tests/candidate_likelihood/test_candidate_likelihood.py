@@ -176,7 +176,7 @@ def test_a_device_that_is_not_there_is_told_at_the_door():
     pytest.importorskip("torch")
     X, _, candidates, _ = blobs(n=40)
     for name in ("cudaa", "meta:x", 3.5):
-        with pytest.raises(ValueError, match="device must be None or a device that PyTorch has here"):
+        with pytest.raises(ValueError, match="device must be None or a device of PyTorch"):
             CandidateLikelihood(device=name, on_empty="ignore").fit(X, candidates)
 
 

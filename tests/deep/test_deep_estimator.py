@@ -229,7 +229,7 @@ class TestOwnNetwork:
         [
             (lambda d, c: torch.nn.Linear(d, c + 1), ValueError, r"each of the 5 labels.*got \(2, 6\)"),
             (lambda d, c: "net", TypeError, r"network\(4, 5\), got 'net'"),
-            (torch.nn.Linear(4, 5), TypeError, "got a module: each member needs one of its own"),
+            (torch.nn.Linear(4, 5), TypeError, "one for each member, got a module"),
             ("resnet", TypeError, "network must be None or a function"),
         ],
     )
@@ -290,7 +290,7 @@ class TestCopies:
         ({"noise_rate": 1.0}, "noise_rate must be .* each of the 5 labels"),
         ({"at_least_one": "maybe"}, "at_least_one must be"),
         ({"at_least_one": "auto", "validation_fraction": 0}, "needs rows held out"),
-        ({"device": "cudaa"}, "device must be None or a device that PyTorch has here"),
+        ({"device": "cudaa"}, "device must be None or a device of PyTorch"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):
@@ -346,6 +346,6 @@ def test_a_gpu_gives_nearly_the_same():
 def test_a_model_that_came_from_another_device_says_so():
     X, _, candidates, _ = blobs(n=40)
     model = quick().fit(X, candidates).set_params(device="nowhere")
-    with pytest.raises(ValueError, match=r"device must be None or a device that PyTorch has here"):
+    with pytest.raises(ValueError, match=r"device must be None or a device of PyTorch"):
         model.predict_proba(X)
     model.set_params(device=None).predict_proba(X)

@@ -18,7 +18,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order, row_order
-from skpml._validation import check_device, check_parameters
+from skpml._validation import check_device
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
 from skpml.likelihood import (
@@ -298,16 +298,12 @@ class DeepCandidateLikelihood(BasePMLClassifier):
 
     def _check_parameters(self) -> None:
         _require_torch()
-        check_parameters(
-            self,
-            weights=("weight_decay",),
-            counts=("batch_size", "max_epochs", "patience", "n_members"),
-        )
         for name in ("dropout", "validation_fraction"):
             if not _is_number(value := getattr(self, name)) or not 0 <= value < 1:
                 raise ValueError(f"{name} must be a number from 0 to below 1, got {value!r}.")
         if not _is_number(self.learning_rate) or not 0 < self.learning_rate < np.inf:
             raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate!r}.")
+        super()._check_parameters()
         sizes = self.hidden_layer_sizes
         if not isinstance(sizes, Sequence | np.ndarray) or not all(
             isinstance(width, Integral) and not isinstance(width, bool) and width >= 1 for width in sizes
@@ -322,9 +318,6 @@ class DeepCandidateLikelihood(BasePMLClassifier):
             )
         if self.device is not None:
             check_device(self.device)
-        self._check_network()
-
-    def _check_network(self) -> None:
         import torch
 
         is_module = isinstance(self.network, torch.nn.Module)
