@@ -169,8 +169,7 @@ def average_ranks(
     >>> average_ranks([[0.1, 0.2, 0.2], [0.3, 0.4, 0.5]], lower_is_better=True, methods=["a", "b", "c"])
     {'a': 1.0, 'b': 2.25, 'c': 2.75}
     """
-    ranks, names = _rank_rows(table, lower_is_better, methods)
-    return dict(zip(names, ranks.mean(axis=0).tolist(), strict=True))
+    return _rank_rows(table, lower_is_better, methods)[1]
 
 
 @fill_docstring
@@ -193,7 +192,7 @@ def friedman(
     FriedmanResult
         Statistics and p-value.
     """
-    ranks, names = _rank_rows(table, lower_is_better, methods, n_rows=2)
+    ranks, means = _rank_rows(table, lower_is_better, methods, n_rows=2)
     n, k = ranks.shape
     chi2 = 12 * n / (k * (k + 1)) * (np.sum(ranks.mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4)
     room = n * (k - 1) - chi2
@@ -202,7 +201,7 @@ def friedman(
     freedom = (k - 1, (k - 1) * (n - 1))
     counted = _count_p_value(ranks)
     return FriedmanResult(
-        average_ranks=dict(zip(names, ranks.mean(axis=0).tolist(), strict=True)),
+        average_ranks=means,
         chi2=float(chi2),
         f_statistic=float(f_statistic),
         p_value=float(stats.f.sf(f_statistic, *freedom)) if counted is None else counted,
@@ -257,18 +256,17 @@ def nemenyi(
     NemenyiResult
         Critical difference and p-values.
     """
-    ranked, names = _rank_rows(table, lower_is_better, methods, n_rows=2)
-    n, k = ranked.shape
-    ranks = dict(zip(names, ranked.mean(axis=0).tolist(), strict=True))
+    ranks, means = _rank_rows(table, lower_is_better, methods, n_rows=2)
+    n, k = ranks.shape
     unit = np.sqrt(k * (k + 1) / (6 * n))
     p_values = {}
-    for one, other in combinations(names, 2):
-        distance = abs(ranks[one] - ranks[other]) / unit * np.sqrt(2)
+    for one, other in combinations(means, 2):
+        distance = abs(means[one] - means[other]) / unit * np.sqrt(2)
         p = float(stats.studentized_range.sf(distance, k, np.inf))
         p_values[one, other] = p_values[other, one] = p
     quantile = stats.studentized_range.ppf(1 - _check_level(alpha), k, np.inf) / np.sqrt(2)
     return NemenyiResult(
-        average_ranks=ranks,
+        average_ranks=means,
         critical_difference=float(quantile * unit),
         p_values=p_values,
         alpha=alpha,
@@ -377,9 +375,11 @@ def _check_level(alpha: float) -> float:
 
 def _rank_rows(
     table: Any, lower_is_better: bool, methods: Sequence[str] | None, n_rows: int = 1
-) -> tuple[NDArray[np.float64], list[str]]:
+) -> tuple[NDArray[np.float64], dict[str, float]]:
+    """Return the ranks on each data set, and the mean rank of each method."""
     values, names = _check_table(table, methods, n_rows)
-    return np.asarray(stats.rankdata(values if lower_is_better else -values, axis=1)), names
+    ranks = np.asarray(stats.rankdata(values if lower_is_better else -values, axis=1))
+    return ranks, dict(zip(names, ranks.mean(axis=0).tolist(), strict=True))
 
 
 def _compute_gains(

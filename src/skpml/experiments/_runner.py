@@ -10,7 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -143,10 +143,6 @@ class TaskResult:
     set_aside: str | None = None
 
 
-# Does all groups of runs in any order, by a function of one group.
-DoAll = Callable[[Callable[[list[Run]], list[TaskResult]], list[list[Run]]], Iterator[list[TaskResult]]]
-
-
 def run_plan(
     plan: Plan,
     folder: str | Path,
@@ -207,7 +203,11 @@ def run_plan(
         outcome.left = sum(map(len, pending)) - len(kept)
         pending = [group for runs in pending if (group := [run for run in runs if run in kept])]
     watch = _Watch(plan, store, pending, retry_before, jobs)
-    with _report_progress(watch, on_progress), _backend(jobs, dask) as do_all:
+    connection = nullcontext() if dask is None else _connect(dask)
+    with _report_progress(watch, on_progress), connection as client:
+        # Does groups of runs in any order, by a function of one group.
+        do_all: Any = map if jobs == 1 else partial(_do_in_processes, jobs)
+        do_all = do_all if dask is None else partial(_do_on_cluster, client)
         yields = True
         while pending:
             do = partial(do_task, store.folder, plan.data_home, plan.suite.folder, retry_before, yields)
@@ -334,16 +334,6 @@ def _do_run(run: Run, store: Store, data: FoldData, work: Any, retry_before: str
         record = execute(run, data, work=work)
         store._write(record)
         return TaskResult(run, record["status"], None if aside is None else str(aside))
-
-
-@contextmanager
-def _backend(jobs: int, dask: str | None) -> Iterator[DoAll]:
-    """Give a function that does groups of runs in any order and yields the results of each."""
-    if dask is not None:
-        with _connect(dask) as client:
-            yield partial(_do_on_cluster, client)
-    else:
-        yield map if jobs == 1 else partial(_do_in_processes, jobs)
 
 
 def _do_in_processes(jobs: int, do: Any, groups: list[list[Run]]) -> Iterator[list[TaskResult]]:
