@@ -159,6 +159,18 @@ def test_decide_undo_and_skip_by_keyboard(show: Watched) -> None:
     assert progress(page) == (0, 1)
 
 
+def test_a_key_held_down_decides_only_once(show: Watched) -> None:
+    page = show(small_payload())
+    for _ in range(3):  # without a release, the second and third are repeats
+        page.keyboard.down("d")
+    page.keyboard.up("d")
+    assert progress(page) == (0, 1)
+    for _ in range(3):
+        page.keyboard.down("j")
+    page.keyboard.up("j")
+    assert current(page) == ALL[4]
+
+
 def test_single_letters_can_be_switched_off(show: Watched) -> None:
     page = show(small_payload())
     press(page, "?")

@@ -240,9 +240,10 @@ function findKeyCommand({ target, key, ctrlKey, metaKey, altKey, shiftKey, repea
   const inList = target === document.body || list.grid.contains(target);
   if (inList && key in listSteps) return () => goTo(list.neighbor(listSteps[key]));
   if (inList && key in listKeys) return commands[listKeys[key]];
+  const command = letterKeys[letter];
   // A key held down must not decide on rows that nobody has read.
-  const ignored = !byId("one-key").checked || (repeat && "kd".includes(letter));
-  return ignored ? undefined : commands[letterKeys[letter]];
+  const ignored = !byId("one-key").checked || (repeat && ["keep", "drop"].includes(command));
+  return ignored ? undefined : commands[command];
 }
 
 document.addEventListener("keydown", (event) => {
