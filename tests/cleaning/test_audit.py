@@ -10,11 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import Bunch
 
 from skpml import CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
-from skpml.cleaning._judging import Judgement, _count_at, count_wrong, cross_fit, find_reasons, judge
+from skpml.cleaning._judging import _count_at, count_wrong, cross_fit, find_reasons, judge
 from skpml.datasets import load_digits_attributes
 from skpml.likelihood import calibrate, fit_calibration
 from skpml.noise import top_up
@@ -137,7 +138,7 @@ def test_intervals_hold_the_number_of_wrong_tags(rate):
 def judgement(confidences, probabilities, rate):
     """A noise rate that is known exactly."""
     rates = np.full(confidences.shape[1], rate)
-    return Judgement(
+    return Bunch(
         probabilities=probabilities, held_out=confidences, confidences=confidences, at_least_noise=confidences,
         noise_rate=rates, noise_range=(rates, rates),
     )  # fmt: skip

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
+from sklearn.utils import Bunch
 
 from skpml.cleaning import audit
-from skpml.cleaning._judging import Judgement
 from skpml.likelihood import estimate_noise
 
 
@@ -126,7 +126,7 @@ def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget
     Y = np.ones((20, 3), dtype=np.uint8)
     Y[9:, 2] = 0
     low = np.full(3, 0.01)
-    found = Judgement(
+    found = Bunch(
         probabilities=np.full(Y.shape, 0.01),
         held_out=0.1 * Y,
         confidences=0.1 * Y,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from skpml._docstrings import fill_docstring
@@ -20,7 +20,6 @@ from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.candidate_likelihood._search import FAMILIES, SettingJudge, coarse_settings, search
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
 from skpml.likelihood import (
-    Curve,
     Fit,
     Setting,
     apply_level,
@@ -39,7 +38,6 @@ from skpml.likelihood import (
     to_probability,
 )
 from skpml.linalg import Spectrum, one_blas, spectrum_of, to_numpy
-from skpml.model_selection import Evidence
 from skpml.views import ViewScaler
 
 # Grid that a search begins with; ridge regression is cheap and gets a finer one.
@@ -53,17 +51,6 @@ _SEARCH_TOL, _SEARCH_ITER = 3e-4, 60
 _FEW_ROWS = 1000
 # Rows that are mapped to their similarities at a time, for memory.
 _SCORED_ROWS = 20_000
-
-
-@dataclass(kw_only=True)
-class _Choice:
-    """Settings to average, the curves of their probabilities, and what a search found (``held_out`` is calibrated)."""
-
-    members: list[Setting]
-    calibration: Curve = (1.0, 0.0)
-    level: Curve = (1.0, 0.0)
-    tried: list[dict[str, Any]] = field(default_factory=list)
-    held_out: NDArray[Any] | None = None
 
 
 @fill_docstring
@@ -209,7 +196,7 @@ class CandidateLikelihood(BasePMLClassifier):
             return self._fit_rows(X, Y)
 
     def _fit_rows(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        chosen: _Choice | None = self.__dict__.pop("_chosen", None)
+        chosen: Bunch | None = self.__dict__.pop("_chosen", None)
         rates = check_noise_rate(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
         self.scaler_ = ViewScaler(
@@ -273,15 +260,12 @@ class CandidateLikelihood(BasePMLClassifier):
         """
         check_is_fitted(self)
         model = clone(self)
-        model._chosen = _Choice(
-            members=[Setting(**member) for member in self.selection_["members"]],
-            calibration=self.calibration_,
-            level=self.selection_["level"],
-        )
+        members = [Setting(**member) for member in self.selection_["members"]]
+        model._chosen = _make_choice(members, calibration=self.calibration_, level=self.selection_["level"])
         return model.fit(X, y)
 
     def _confidences(
-        self, eta: NDArray[Any], Y: NDArray[Any], rows: NDArray[np.intp], chosen: _Choice
+        self, eta: NDArray[Any], Y: NDArray[Any], rows: NDArray[np.intp], chosen: Bunch
     ) -> NDArray[Any]:
         """Return confidences at the level of held-out rows; a search has held-out rows and sets the level."""
         confidences = posterior(eta, self.noise_rate_, Y)
@@ -322,7 +306,7 @@ class CandidateLikelihood(BasePMLClassifier):
             anchors = maps[width].anchors_
         return maps, mapped
 
-    def _widths(self, chosen: _Choice | None) -> tuple[float, ...]:
+    def _widths(self, chosen: Bunch | None) -> tuple[float, ...]:
         """Return the kernel widths to fit or to choose from."""
         if chosen is not None:
             return tuple(dict.fromkeys(member.width for member in chosen.members))
@@ -331,13 +315,12 @@ class CandidateLikelihood(BasePMLClassifier):
         return _WIDTHS if is_auto(self.kernel_width) else (float(self.kernel_width),)
 
     def _choose(
-        self, reduced: dict[float, Any], Y: NDArray[Any], folds: NDArray[np.intp], *, known: bool
-    ) -> _Choice:
+        self, reduced: dict[float, Any], Y: NDArray[Any], folds: NDArray[Any], *, known: bool
+    ) -> Bunch:
         """Choose the settings to average, best first; ``known`` says that the noise rate was given."""
         free_gamma = is_auto(self.gamma)
-        families = FAMILIES if self.family == "auto" else (self.family,)
         coarse: list[Setting] = []
-        for family in families:
+        for family in FAMILIES if self.family == "auto" else (self.family,):
             gammas = (_RIDGE_GAMMAS if family == "ridge" else _GAMMAS) if free_gamma else (float(self.gamma),)
             coarse += coarse_settings(
                 families=(family,),
@@ -347,7 +330,7 @@ class CandidateLikelihood(BasePMLClassifier):
                 noises=(1.0,) if known else _NOISES,
             )
         if len(coarse) == 1:
-            return _Choice(members=coarse)
+            return _make_choice(coarse)
         if len(Y) < 2 * self.n_folds:
             raise ValueError(
                 f"X has {len(Y)} rows, too few to choose by n_folds={self.n_folds} folds of at least two rows; "
@@ -366,9 +349,9 @@ class CandidateLikelihood(BasePMLClassifier):
         members = evidence.best(self.n_members, within=1.0)
         held_out = to_numpy(judge.held_out(members)).astype(np.float64)
         curve = fit_calibration(held_out, self.noise_rate_, Y)
-        return _Choice(
-            members=members, calibration=curve, tried=_as_table(evidence), held_out=calibrate(held_out, curve)
-        )
+        columns = zip(evidence.points, evidence.precision, evidence.distance, strict=True)
+        tried = [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]
+        return _make_choice(members, calibration=curve, tried=tried, held_out=calibrate(held_out, curve))
 
     def _search_rows(
         self, scaled: Any, labels: NDArray[Any], random: np.random.RandomState
@@ -401,10 +384,7 @@ class CandidateLikelihood(BasePMLClassifier):
         return torch.as_tensor(np.ascontiguousarray(values), device=self.device)
 
     def _keep(
-        self,
-        members: list[Setting],
-        widths: list[float],
-        fits: dict[Setting, tuple[Fit, Spectrum]],
+        self, members: list[Setting], widths: list[float], fits: dict[Setting, tuple[Fit, Spectrum]]
     ) -> None:
         """Set what prediction needs, and the course of the slowest fit."""
         self.coef_, intercepts, rates, self._member_maps, self._member_links = [], [], [], [], []
@@ -422,8 +402,7 @@ class CandidateLikelihood(BasePMLClassifier):
         self._record({"objective": slowest.history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        blocks = gen_batches(X.shape[0], _SCORED_ROWS)
-        return np.concatenate([self._block_scores(X[block]) for block in blocks])
+        return np.concatenate([self._block_scores(X[rows]) for rows in gen_batches(X.shape[0], _SCORED_ROWS)])
 
     def _block_scores(self, X: Any) -> NDArray[Any]:
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
@@ -432,12 +411,8 @@ class CandidateLikelihood(BasePMLClassifier):
         for place, coef in enumerate(self.coef_):
             features = mapped[self._member_maps[place]][:, : coef.shape[0]]
             family, one_true = self._member_links[place]
-            total += to_probability(
-                features @ coef + self.intercept_[place],
-                family=family,
-                one_true=one_true,
-                rates=self._member_rates[place],
-            )
+            scores, rates = features @ coef + self.intercept_[place], self._member_rates[place]
+            total += to_probability(scores, family=family, one_true=one_true, rates=rates)
         eta = calibrate(total / len(self.coef_), self.calibration_)
         return keep_nested_order(eta, self.nested_labels_).astype(X.dtype)
 
@@ -456,6 +431,8 @@ class CandidateLikelihood(BasePMLClassifier):
             raise ValueError(f"n_folds must be at least 2, got {self.n_folds}.")
 
 
-def _as_table(evidence: Evidence) -> list[dict[str, Any]]:
-    columns = zip(evidence.points, evidence.precision, evidence.distance, strict=True)
-    return [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]
+def _make_choice(members: list[Setting], **known: Any) -> Bunch:
+    """Return settings to average, the curves of their probabilities, and what a search found (calibrated held_out)."""
+    identity = (1.0, 0.0)
+    unknown: dict[str, Any] = {"calibration": identity, "level": identity, "tried": [], "held_out": None}
+    return Bunch(members=members, **(unknown | known))

@@ -54,21 +54,9 @@ def neighbors(setting: Setting, *, gammas: bool, noises: bool, ratio: float, ste
 class SettingJudge(Judge):
     """Judge settings by mapped features, on the device that these are on.
 
-    Parameters
-    ----------
-    mapped : mapping of width to (n, d)
-        Mapped training features for each kernel width.
-    Y : (n, c)
-    folds : (n,) of int
-        The inner fold of each row.
-    keep : int
-        Keep the held-out probabilities of so many settings, the best so far.
-    rates : (c,)
-        Noise rates.
-    batch : int
-        Number of settings that are fitted together. Of the others, one number per row is in memory.
-    **fitting
-        For :func:`fit_settings`.
+    ``mapped`` has the mapped training features (n, d) for each kernel width, ``folds`` the inner fold of each row and
+    ``rates`` the noise rates (c). The held-out probabilities of the ``keep`` best settings so far are kept; of others,
+    one number per row. ``batch`` settings are fitted together; ``fitting`` is for :func:`fit_settings`.
     """
 
     def __init__(
@@ -86,8 +74,7 @@ class SettingJudge(Judge):
         self._mapped, self._folds, self._batch, self._fitting = mapped, folds, batch, fitting
         # Single precision is half the work; with few rows, rounding must not decide between settings.
         dtype = xp.float32 if Y.shape[0] > _FEW_ROWS else xp.float64
-        self._Y = xp.astype(Y, dtype)
-        self._rates = xp.astype(rates, dtype)
+        self._Y, self._rates = xp.astype(Y, dtype), xp.astype(rates, dtype)
         self._prepared: dict[tuple[float, int], Any] = {}
         n_folds = int(array_namespace(folds).max(folds)) + 1
         labels = [self._Y[folds == fold, :] for fold in range(n_folds)]
@@ -113,12 +100,11 @@ class SettingJudge(Judge):
     def _prepare(self, width: float, fold: int) -> Any:
         if (width, fold) not in self._prepared:
             held = self._folds == fold
+            mapped, Y = self._mapped[width], self._Y[~held, :]
             # The basis needs double precision.
-            dtype = self._Y.dtype
-            exact = spectrum_of(self._mapped[width][~held, :])
-            held_out = exact.project(self._mapped[width][held, :])
-            spectrum, held_out = exact.astype(dtype), array_namespace(held_out).astype(held_out, dtype)
-            Y = self._Y[~held, :]
+            exact = spectrum_of(mapped[~held, :])
+            held_out = array_namespace(Y).astype(exact.project(mapped[held, :]), Y.dtype)
+            spectrum = exact.astype(Y.dtype)
             self._prepared[width, fold] = spectrum, held_out, pilot_covariance(spectrum, Y, self._rates)
         return self._prepared[width, fold]
 
@@ -127,29 +113,20 @@ class SettingJudge(Judge):
         xp = array_namespace(self._Y)
         # Scores are kept fold by fold.
         place = np.argsort(np.argsort(to_numpy(self._folds), kind="stable"), kind="stable")
-        rows = xp.asarray(place, device=device(self._Y))
-        return xp.take(xp.concat(self.mean_scores(members)), rows, axis=0)
+        return xp.take(
+            xp.concat(self.mean_scores(members)), xp.asarray(place, device=device(self._Y)), axis=0
+        )
 
 
-def search(
-    judge: SettingJudge,
-    coarse: Sequence[Setting],
-    *,
-    free_gamma: bool = True,
-    free_noise: bool = True,
-    rounds: int = 2,
-    leaders: int = 4,
-) -> Evidence:
-    """Judge a coarse grid, then the neighbors of the best settings, closer in every round."""
+def search(judge: SettingJudge, coarse: Sequence[Setting], *, free_gamma: bool, free_noise: bool) -> Evidence:
+    """Judge a coarse grid, then twice the neighbors of the best four settings, closer the second time."""
     judge.try_settings(coarse)
-    ratio, step = 10**0.5, 0.2
-    for _ in range(rounds):
+    for ratio in (10**0.5, (10**0.5) ** 0.5):
         judge.try_settings(
             [
                 near
-                for setting in judge.evidence().best(leaders)
-                for near in neighbors(setting, gammas=free_gamma, noises=free_noise, ratio=ratio, step=step)
+                for setting in judge.evidence().best(4)
+                for near in neighbors(setting, gammas=free_gamma, noises=free_noise, ratio=ratio, step=0.2)
             ]
         )
-        ratio = ratio**0.5
     return judge.evidence()

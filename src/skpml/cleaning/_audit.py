@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import Bunch
 
 from skpml._validation import encode_labels, is_views
 from skpml.candidate_likelihood import CandidateLikelihood
@@ -18,7 +19,6 @@ from skpml.cleaning._judging import (
     KEEP,
     MAX_ROWS,
     Floats,
-    Judgement,
     Progress,
     Reason,
     WrongCounts,
@@ -215,39 +215,26 @@ def audit(
     whole: Any = None
     order = None
     if probabilities is None:
-        whole, scores, order = cross_fit(
-            model,
-            X,
-            candidates,
-            n_folds=n_folds,
-            max_rows=max_rows,
-            random_state=random_state,
-            progress=progress,
-        )
+        sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
+        whole, scores, order = cross_fit(model, X, candidates, progress=progress, **sizes)
     else:
         scores = _check_probabilities(probabilities, candidates.shape)
-    rates = None
-    if isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate):
-        rates = whole.noise_rate_
-    found = judge(
-        scores,
-        candidates,
-        rates=rates,
-        of_all=getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None,
-        order=order,
-    )
-    counts = candidates.sum(axis=0)
-    rare = counts < ENOUGH_CANDIDATES
+    known = isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate)
+    rates = whole.noise_rate_ if known else None
+    of_all = getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None
+    found = judge(scores, candidates, rates=rates, of_all=of_all, order=order)
+    rare = candidates.sum(axis=0) < ENOUGH_CANDIDATES
     actions = np.full(candidates.shape, "", dtype="<U4")
     actions[candidates > 0] = suggest_actions(
         found.confidences[candidates > 0], drop_below=drop_below, keep_above=keep_above, budget=budget
     )
     actions[(actions == DROP) & ((found.at_least_noise > 0.5) | rare)] = ASK if budget is None else KEEP
+    options = {"n_neighbors": n_neighbors, "random_state": random_state}
     return Audit(
         confidences=found.confidences,
         probabilities=found.probabilities,
         actions=actions,
-        doubts=_find_doubts(X, candidates, actions, found, names, n_neighbors, random_state),
+        doubts=_find_doubts(X, candidates, actions, found, label_names=names, **options),
         wrong=count_wrong(found, candidates, unknown=rare),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
@@ -260,38 +247,18 @@ def audit(
 
 
 def _find_doubts(
-    X: Any,
-    candidates: NDArray[Any],
-    actions: NDArray[np.str_],
-    found: Judgement,
-    names: tuple[str, ...],
-    n_neighbors: int,
-    random_state: int,
+    X: Any, Y: NDArray[Any], actions: NDArray[np.str_], found: Bunch, **options: Any
 ) -> list[Doubt]:
     """Return the candidates that are not simply kept, the most useful to check first."""
+    sure = found.confidences
     rows, columns = np.nonzero((actions == DROP) | (actions == ASK))
-    order = np.argsort(-benefit(found.confidences[rows, columns]), kind="stable")
+    order = np.argsort(-benefit(sure[rows, columns]), kind="stable")
     rows, columns = rows[order], columns[order]
-    reasons = find_reasons(
-        X,
-        candidates,
-        rows,
-        columns,
-        probabilities=found.probabilities,
-        confidences=found.confidences,
-        label_names=names,
-        n_neighbors=n_neighbors,
-        random_state=random_state,
-    )
+    options |= {"probabilities": found.probabilities, "confidences": sure}
+    cells = zip(rows.tolist(), columns.tolist(), find_reasons(X, Y, rows, columns, **options), strict=True)
     return [
-        Doubt(
-            row=row,
-            label=label,
-            confidence=float(found.confidences[row, label]),
-            action=str(actions[row, label]),
-            reason=reason,
-        )
-        for row, label, reason in zip(rows.tolist(), columns.tolist(), reasons, strict=True)
+        Doubt(row=i, label=j, confidence=float(sure[i, j]), action=str(actions[i, j]), reason=reason)
+        for i, j, reason in cells
     ]
 
 

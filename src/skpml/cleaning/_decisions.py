@@ -105,11 +105,10 @@ def read_decisions(path: str | Path, table: Table) -> Decisions:
         row, label, keep, confidence = reading.decision(record)
         earlier = found.setdefault((row, label), (keep, confidence, record.line))
         if earlier[0] != keep:
-            raise TableError(
+            reading.refuse(
                 f"contradicts line {earlier[2]}, which {'keeps' if earlier[0] else 'drops'} the same label "
                 f"{table.label_names[label]!r} of row {row}; delete one of the two",
-                line=record.line,
-                path=path,
+                record.line,
             )
     return Decisions(
         rows=np.array([row for row, _ in found], dtype=np.intp),
@@ -131,11 +130,9 @@ class _Reading:
         records = (record for record in read_records(self.path, self.dialect) if record.cells)
         header = next(records).cells
         if missing := [name for name in DECISION_COLUMNS[:-1] if name not in header]:
-            raise TableError(
-                f"has no column {format_names(missing)}: a file of decisions has the columns "
-                f"{', '.join(DECISION_COLUMNS)}",
-                line=1,
-                path=self.path,
+            columns = ", ".join(DECISION_COLUMNS)
+            self.refuse(
+                f"has no column {format_names(missing)}: a file of decisions has the columns {columns}", 1
             )
         self._position = {name: header.index(name) for name in DECISION_COLUMNS if name in header}
         return records
@@ -146,29 +143,28 @@ class _Reading:
         label = self._label_of(cells["label"], row, record.line)
         word = cells["decision"].strip().lower()
         if word not in _WORDS:
-            self._refuse(
-                f"the decision is {quote_text(cells['decision'])}, not 'keep' or 'drop'", record.line
-            )
+            found = quote_text(cells["decision"])
+            self.refuse(f"the decision is {found}, not 'keep' or 'drop'", record.line)
         return row, label, _WORDS[word], self._confidence(cells.get("confidence", ""), record.line)
 
     def _row(self, text: str, name: str, line: int) -> int:
         n_rows = len(self.table.ids)
         if not (text.strip().isascii() and text.strip().isdecimal() and int(text) < n_rows):
-            self._refuse(
+            self.refuse(
                 f"there is no row {quote_text(text)} in {self.table.path.name}, whose rows are 0 to {n_rows - 1}",
                 line,
             )
         row = int(text)
         if self.table.ids[row] != name:
             if self.table.columns.id is None:
-                self._refuse(
+                self.refuse(
                     f"the decisions call row {row} {quote_text(name)}, but rows of {self.table.path.name} were read by "
                     "their numbers; name the column that holds their names (",
                     line,
                     Argument("id", ...),
                     ")",
                 )
-            self._refuse(
+            self.refuse(
                 f"row {row} of {self.table.path.name} is {quote_text(self.table.ids[row])}, not {quote_text(name)}: the "
                 "decisions are of another file, or its rows have been moved, or the id column is another",
                 line,
@@ -179,9 +175,9 @@ class _Reading:
         if name not in self._label:
             near = difflib.get_close_matches(name, self._label, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            self._refuse(f"{self.table.path.name} has no label {quote_text(name)}{hint}", line)
+            self.refuse(f"{self.table.path.name} has no label {quote_text(name)}{hint}", line)
         if not self.table.candidates[row, self._label[name]]:
-            self._refuse(
+            self.refuse(
                 f"row {row} of {self.table.path.name} does not have the label {name!r}: the file has been changed "
                 "since the decisions were made, or they have been applied to it already",
                 line,
@@ -196,12 +192,11 @@ class _Reading:
         except ValueError:
             value = nan
         if not 0 <= value <= 1:
-            self._refuse(
-                f"the confidence is {quote_text(text)}, not a number from 0 to 1; it may also be empty", line
-            )
+            found = quote_text(text)
+            self.refuse(f"the confidence is {found}, not a number from 0 to 1; it may also be empty", line)
         return value
 
-    def _refuse(self, problem: str, line: int, *more: str | Argument) -> None:
+    def refuse(self, problem: str, line: int, *more: str | Argument) -> None:
         raise TableError(problem, *more, line=line, path=self.path)
 
 
@@ -226,13 +221,7 @@ def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, ove
         # With lines that end in "\n" alone, Python does not quote a cell that holds "\r".
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(DECISION_COLUMNS)
-        for row, label, keep, confidence in zip(
-            decisions.rows.tolist(),
-            decisions.labels.tolist(),
-            decisions.keep.tolist(),
-            decisions.confidence.tolist(),
-            strict=True,
-        ):
-            known = "" if np.isnan(confidence) else repr(confidence)
-            word = "keep" if keep else "drop"
+        columns = (decisions.rows, decisions.labels, decisions.keep, decisions.confidence)
+        for row, label, keep, sure in zip(*(column.tolist() for column in columns), strict=True):
+            known, word = "" if np.isnan(sure) else repr(sure), "keep" if keep else "drop"
             writer.writerow((table.ids[row], row, table.label_names[label], word, known))

@@ -17,6 +17,7 @@ from scipy.special import betainc
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import Bunch
 
 from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.features import RangeScaler
@@ -64,11 +65,7 @@ def cross_fit(
 
     Settings that :class:`~skpml.CandidateLikelihood` chooses on all rows are kept in the folds. Models are fitted to at
     most ``max_rows`` random rows. Rows with equal features are in one fold, since a copy would give the labels of a row
-    away.
-
-    Returns
-    -------
-    The model of all rows, the held-out probabilities (n×c) and the rows in random order.
+    away. Returns the model of all rows, the held-out probabilities (n×c) and the rows in random order.
     """
     cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state, copies_together=True)
     report = progress if progress is not None else lambda done, total, what: None
@@ -103,33 +100,6 @@ def _fit_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
     return fit(rows.rows(some), rows.candidates[some])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """What held-out probabilities say about candidates.
-
-    Parameters
-    ----------
-    probabilities : (n, c)
-        Probability that each label is true, from the features alone.
-    held_out : (n, c)
-        Probability that each candidate is true, by a model without the row; 0 elsewhere.
-    confidences : (n, c)
-        The same in the order of ``held_out`` and the model of all rows together, at the level of ``held_out``.
-    noise_rate : (c,)
-    noise_range : (c,), (c,)
-        Least and largest rate that the candidates allow.
-    at_least_noise : (n, c)
-        Like ``held_out``, under the least of these rates.
-    """
-
-    probabilities: Floats
-    held_out: Floats
-    confidences: Floats
-    noise_rate: Floats
-    noise_range: tuple[Floats, Floats]
-    at_least_noise: Floats
-
-
 def judge(
     scores: Floats,
     Y: NDArray[Any],
@@ -137,11 +107,16 @@ def judge(
     rates: Floats | None = None,
     of_all: NDArray[Any] | None = None,
     order: NDArray[np.intp] | None = None,
-) -> Judgement:
+) -> Bunch:
     """Judge candidates by held-out probabilities (n×c) of any level.
 
     If the noise ``rates`` (c) are known, the probabilities have the right level. ``of_all`` are the confidences of a
     model of all rows, ``order`` the rows in random order.
+
+    Returns ``probabilities`` that labels are true, from the features alone; ``held_out``, the probability that each
+    candidate is true, by a model without the row; ``at_least_noise``, the same under the least allowed noise;
+    ``confidences``, at the level of ``held_out``, in the order of it and the model of all rows together (all n×c, the
+    last three 0 outside the candidates); ``noise_rate`` (c) and ``noise_range``, the least and largest allowed rate.
     """
     if rates is not None:
         low = high = rates
@@ -153,7 +128,7 @@ def judge(
         probabilities = calibrate(scores, fit_calibration(scores, rates, Y))
         held_out = posterior(probabilities, rates, Y)
         at_least_noise = posterior(calibrate(scores, fit_calibration(scores, low, Y)), low, Y)
-    return Judgement(
+    return Bunch(
         probabilities=probabilities,
         held_out=held_out,
         confidences=held_out if of_all is None else _combine(held_out, of_all, Y > 0),
@@ -192,7 +167,7 @@ class WrongCounts:
 
 
 def count_wrong(
-    found: Judgement, Y: NDArray[Any], *, unknown: NDArray[np.bool_] | None = None, level: float = 0.9
+    found: Bunch, Y: NDArray[Any], *, unknown: NDArray[np.bool_] | None = None, level: float = 0.9
 ) -> WrongCounts:
     """Count wrong candidates by label, with an interval of the given level.
 
@@ -206,14 +181,8 @@ def count_wrong(
     estimate = np.sum((1 - confidences) * candidate, axis=0)
     chance = reach**2 * np.sum(confidences * (1 - confidences) * candidate, axis=0)
     beyond = float(np.exp(reach * _NOISE_DEVIATION))
-    middle, less, more = (
-        _count_at(found.probabilities, rates, Y)
-        for rates in (
-            found.noise_rate,
-            scale_odds(found.noise_range[0], 1 / beyond),
-            scale_odds(found.noise_range[1], beyond),
-        )
-    )
+    ends = scale_odds(found.noise_range[0], 1 / beyond), scale_odds(found.noise_range[1], beyond)
+    middle, less, more = (_count_at(found.probabilities, at, Y) for at in (found.noise_rate, *ends))
     share = reach * _SHARE_DEVIATION * estimate
     down, up = np.hypot(np.minimum(less - middle, 0), share), np.hypot(np.maximum(more - middle, 0), share)
     low = np.clip(estimate - np.sqrt(down**2 + chance), 0, count)
@@ -353,23 +322,21 @@ def find_reasons(
         near = _find_neighbors(X, asked, n_neighbors, random_state)
     usual = np.mean(Y > 0, axis=0)
     carried = np.zeros(len(rows), dtype=np.intp)
-    for column in range(near.shape[1]):
-        carried += (Y[near[place, column], labels] > 0).astype(np.intp)
+    # Column by column, for memory.
+    for neighbor in near.T:
+        carried += Y[neighbor[place], labels] > 0
     found = []
-    for cell, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
+    for row, label, count in zip(rows.tolist(), labels.tolist(), carried.tolist(), strict=True):
         sure = confidences[row]
         highest = np.argsort(-sure, kind="stable")[:2].tolist()
+        better = [label_names[j] for j in highest if j != label and sure[j] > max(sure[label], 0.5)]
         found.append(
             Reason(
-                carried=int(carried[cell]),
+                carried=count,
                 neighbors=near.shape[1],
                 usual=float(usual[label]),
                 probability=float(probabilities[row, label]),
-                better=tuple(
-                    label_names[other]
-                    for other in highest
-                    if other != label and sure[other] > max(sure[label], 0.5)
-                ),
+                better=tuple(better),
             )
         )
     return found

@@ -97,8 +97,7 @@ def log_likelihood(logits: Array, rho: Array, Y: Array, one_true: Array | None =
         return total
     after, before = _probability_of_one(posterior(eta, rho, Y)), _probability_of_one(eta)
     marked = xp.broadcast_to(one_true[..., 0], total.shape) & (after > 0)
-    gain = xp.log(xp.where(marked, after, 1.0)) - xp.log(xp.where(marked, before, 1.0))
-    return total + gain
+    return total + (xp.log(xp.where(marked, after, 1.0)) - xp.log(xp.where(marked, before, 1.0)))
 
 
 def sigmoid(logits: Array) -> Array:
@@ -133,9 +132,8 @@ def bend(scores: Array) -> Array:
 
 def scale_odds(rates: Array, factor: float) -> Array:
     """Multiply the odds of noise rates by a factor, within the bounds that a fit can use."""
-    return array_namespace(rates).clip(
-        factor * rates / (1 - rates + factor * rates), LEAST_RATE, LARGEST_RATE
-    )
+    scaled = factor * rates / (1 - rates + factor * rates)
+    return array_namespace(rates).clip(scaled, LEAST_RATE, LARGEST_RATE)
 
 
 def check_noise_rate(given: Any, n_labels: int) -> Floats | None:
@@ -192,26 +190,16 @@ def estimate_noise(
 ) -> NoiseEstimate:
     """Estimate noise rates from scores (n×c) of held-out rows, by the profile likelihood.
 
-    Parameters
-    ----------
-    scores : (n, c)
-        Probabilities that labels are true, of any level; if ``of_candidates``, linear scores for being a candidate.
-    Y : (n, c)
-        Candidates.
-    of_candidates : bool
-        Whether the scores predict candidates; a rate then maps them to ``(s − ρ)/(1 − ρ)``.
-    by_frequency : bool
-        Whether the odds of noise may be proportional to the odds of the label, if that explains the candidates better;
-        no rate then exceeds the share of rows that carry the label. Otherwise all labels have the same rate.
-    order : (n,)
-        Rows, of which the first 20,000 are used.
+    The scores are probabilities, of any level, that labels are true; if ``of_candidates``, linear scores for being a
+    candidate, which a rate maps to ``(s − ρ)/(1 − ρ)``. All labels have the same rate; if ``by_frequency``, the odds of
+    noise may be proportional to the odds of the label, if that explains the candidates better, and no rate exceeds the
+    share of rows that carry the label. Of the rows in ``order``, the first 20,000 are used.
     """
     n, c = Y.shape
     frequent = np.asarray(Y.sum(axis=0) >= ENOUGH_CANDIDATES)
     used = frequent if frequent.any() else np.ones_like(frequent)
     share = np.clip(np.mean(Y > 0, axis=0), _NO_NOISE, 1 - _NO_NOISE)
-    some = (np.arange(n) if order is None else order)[:_MOST_ROWS]
-    cells = np.ix_(some, used)
+    cells = np.ix_((np.arange(n) if order is None else order)[:_MOST_ROWS], used)
     scores, Y = np.asarray(scores, dtype=np.float64)[cells], np.asarray(Y, dtype=np.float64)[cells]
     offsets = np.zeros(c)
     profile = _Profile(scores, Y, offsets[used], of_candidates)
@@ -223,9 +211,8 @@ def estimate_noise(
             profile, best, offsets = other, other.most_likely(), proportional
     low = profile.last_allowed(best, [at for at in reversed(_COARSE_GRID) if at < best])
     high = profile.last_allowed(best, [at for at in _COARSE_GRID if at > best])
-    most = share if by_frequency else np.ones(c)
-    rate, least, largest = (np.minimum(expit(at + offsets), most) for at in (best, low, high))
-    return NoiseEstimate(rate=rate, low=least, high=largest)
+    ends, most = {"rate": best, "low": low, "high": high}, share if by_frequency else 1.0
+    return NoiseEstimate(**{name: np.minimum(expit(at + offsets), most) for name, at in ends.items()})
 
 
 class _Profile:
@@ -284,7 +271,7 @@ def fit_calibration(p: NDArray[Any], rho: NDArray[Any], Y: NDArray[Any]) -> Curv
         value = -log_likelihood(logits, rho, Y).sum() + _PRIOR / 2 * (pull @ pull)
         return float(value), -np.array([(surprise * t).sum(), surprise.sum()]) + _PRIOR * pull
 
-    return _fit_curve(loss, slopes=(0.01, 10.0), shifts=(-10.0, 10.0))
+    return _fit_curve(loss, [(0.01, 10.0), (-10.0, 10.0)])
 
 
 def fit_level(confidences: NDArray[Any], reference: NDArray[Any]) -> Curve:
@@ -302,7 +289,7 @@ def fit_level(confidences: NDArray[Any], reference: NDArray[Any]) -> Curve:
         value = np.mean(np.logaddexp(0, logits) - r * logits)
         return float(value), np.array([np.mean(surprise * t), np.mean(surprise)])
 
-    return _fit_curve(loss, slopes=(0.02, 50.0), shifts=(-20.0, 20.0), tol=1e-10)
+    return _fit_curve(loss, [(0.02, 50.0), (-20.0, 20.0)], tol=1e-10)
 
 
 def apply_level(confidences: NDArray[Any], curve: Curve, candidate: NDArray[np.bool_]) -> Floats:
@@ -310,15 +297,9 @@ def apply_level(confidences: NDArray[Any], curve: Curve, candidate: NDArray[np.b
     return np.where(candidate, calibrate(confidences, curve, certain=_CERTAIN_CANDIDATE), 0.0)
 
 
-def _fit_curve(
-    loss: Callable[[Floats], tuple[float, Floats]],
-    *,
-    slopes: tuple[float, float],
-    shifts: tuple[float, float],
-    tol: float | None = None,
-) -> Curve:
+def _fit_curve(loss: Callable[[Floats], Any], bounds: list[Curve], tol: float | None = None) -> Curve:
     start = np.array([1.0, 0.0])
-    slope, shift = minimize(loss, start, jac=True, bounds=[slopes, shifts], method="L-BFGS-B", tol=tol).x
+    slope, shift = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", tol=tol).x
     return float(slope), float(shift)
 
 

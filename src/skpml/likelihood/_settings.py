@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
-from skpml.likelihood._solvers import Solution, label_covariance, solve_least_squares, solve_logistic
+from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic
 from skpml.linalg import Array, Spectrum, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
@@ -33,18 +34,10 @@ _BELOW = 1 - 1e-6
 class Setting:
     """What has to be decided before a fit.
 
-    Attributes
-    ----------
-    family : {"ridge", "least-squares", "logistic"}
-        Ridge regression on the candidates; linear probabilities; linear logits with a label covariance.
-    one_true : bool
-        Whether each row with candidates is assumed to have a true label.
-    width : float
-        Kernel width, relative to its default.
-    gamma : float
-        Weight of the size of the coefficients.
-    noise : float
-        Odds of the noise rate, relative to those of the estimated one.
+    Families: ridge regression on the candidates; linear probabilities (least squares); linear logits with a label
+    covariance. ``one_true``: each row with candidates is assumed to have a true label. ``width`` is the kernel width
+    relative to its default, ``noise`` the odds of the noise rate relative to those of the estimate, and ``gamma`` the
+    weight of the size of the coefficients.
     """
 
     family: Family
@@ -67,12 +60,8 @@ class Fit:
 
     def probabilities(self, Z: Array) -> Array:
         """Return η of rows in the basis of the spectrum."""
-        return to_probability(
-            Z @ self.coef + self.intercept,
-            family=self.setting.family,
-            one_true=self.setting.one_true,
-            rates=self.rates,
-        )
+        scores, one_true = Z @ self.coef + self.intercept, self.setting.one_true
+        return to_probability(scores, family=self.setting.family, one_true=one_true, rates=self.rates)
 
 
 def to_probability(scores: Array, *, family: Family, one_true: bool, rates: Array) -> Array:
@@ -118,10 +107,8 @@ def fit_settings(
             if family == "ridge":
                 targets = xp.broadcast_to(Y[:, None, :], (Y.shape[0], len(some), Y.shape[1]))
                 coef, intercept, _ = ridge_scores(spectrum, targets, problem["gamma"])
-                many = len(some)
-                found = Solution(
-                    coef=coef, intercept=intercept, history=[[0.0]] * many, converged=[True] * many
-                )
+                history, converged = [[0.0]] * len(some), [True] * len(some)
+                found = Bunch(coef=coef, intercept=intercept, history=history, converged=converged)
             elif family == "least-squares":
                 found = solve_least_squares(spectrum, Y, **problem)
             else:
@@ -145,7 +132,7 @@ def pilot_covariance(spectrum: Spectrum, Y: Array, rates: Array) -> Array:
     weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
     rho = scale_odds(rates, 1.0)[None, :]
     quick = solve_least_squares(spectrum, Y, gamma=weight, rho=rho, max_iter=_PILOT_ROUNDS, tol=_PILOT_TOL)
-    return label_covariance(quick.targets[:, 0, :])  # type: ignore[index]
+    return label_covariance(quick.targets[:, 0, :])
 
 
 def held_out_ridge(spectrum: Spectrum, Y: Array) -> tuple[Array, float]:
@@ -182,9 +169,7 @@ def find_nested_labels(Y: NDArray[Any]) -> list[tuple[int, int]]:
 
 def keep_nested_order(probabilities: NDArray[Any], pairs: list[tuple[int, int]]) -> NDArray[Any]:
     """Return probabilities (n×c) with every inner label below its outer one."""
-    if not pairs:
-        return probabilities
-    ordered = probabilities.copy()
+    ordered = probabilities.copy() if pairs else probabilities
     for inner, outer in pairs:
         np.minimum(ordered[:, inner], ordered[:, outer] * _BELOW, out=ordered[:, inner])
     return ordered

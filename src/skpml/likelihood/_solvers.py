@@ -15,9 +15,9 @@ ridge regression gives at no cost (:func:`skpml.linalg.ridge_scores`).
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
+from sklearn.utils import Bunch
 
 from skpml.likelihood._noise import given_one, log_likelihood, posterior, sigmoid
 from skpml.linalg import Array, Spectrum, leverages, ridge_scores
@@ -32,30 +32,6 @@ _LEAST_PROBABILITY = 3e-3
 _SHORTEN, _LENGTHEN = 0.7, 1.1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Solution:
-    """Fits of s settings.
-
-    Attributes
-    ----------
-    coef : (r, s, c)
-    intercept : (s, c)
-    history : list of list of float
-        For each setting, before each step: the penalized log-likelihood (logistic), or the largest difference between a
-        target and its posterior (least squares).
-    converged : list of bool
-    targets, held_out : (n, s, c)
-        Least squares only: R, and the probability of each row in the regression without it.
-    """
-
-    coef: Array
-    intercept: Array
-    history: list[list[float]]
-    converged: list[bool]
-    targets: Array | None = None
-    held_out: Array | None = None
-
-
 def solve_logistic(
     spectrum: Spectrum,
     Y: Array,
@@ -67,7 +43,7 @@ def solve_logistic(
     memory: int = 5,
     max_iter: int = 1000,
     tol: float = 1e-5,
-) -> Solution:
+) -> Bunch:
     """Maximize ``Σ log P(Y | x) − (γ/2) tr(W B⁻¹ Wᵀ)`` for each of s settings.
 
     With R the posterior and κ the bound on the curvature (¼, and ½ given one true label), a plain step is
@@ -77,31 +53,20 @@ def solve_logistic(
     in the eigenbasis of B; it never lowers the objective. In variables scaled so that a plain step is the gradient, steps
     are those of L-BFGS; one that lowers the objective is undone, and a plain step is taken.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    Y : (n, c)
-    gamma : (s,)
-        γ, above 0.
-    rho : (s, c)
-        ρ, above 0 and below 1.
-    one_true : bool (n, 1, 1), optional
-        Rows that have a true label; None: not assumed of any row.
-    covariance : (c, c), optional
-        B; None is I.
-    memory : int
-        Number of earlier steps that L-BFGS uses; 0: plain steps only.
-    max_iter, tol
-        A setting has converged when no entry of the gradient of its objective, divided by n, exceeds ``tol``.
+    ``gamma`` (s) is above 0, ``rho`` (s, c) between 0 and 1; ``one_true`` (n, 1, 1) marks rows that have a true label
+    (None: no row is assumed to); ``covariance`` (c, c) is B (None: I); L-BFGS uses ``memory`` earlier steps, and 0 takes
+    plain steps only.
+    A setting has converged when no entry of the gradient of its objective, divided by n, exceeds ``tol``.
+
+    Returns ``coef`` (r, s, c), ``intercept`` (s, c), ``converged`` (s) and ``history``, for each setting the penalized
+    log-likelihood before each step.
     """
-    xp = array_namespace(Y)
-    n_settings = gamma.shape[0]
-    objective = _Objective(spectrum, Y, gamma, rho, one_true, covariance)
+    xp, n_settings = array_namespace(Y), gamma.shape[0]
+    whole = objective = _Objective(spectrum, Y, gamma, rho, one_true, covariance)
     x = xp.zeros((spectrum.rows.shape[1] + 1, *rho.shape), dtype=Y.dtype, device=device(Y))
     found = xp.zeros_like(x)
     history: list[list[float]] = [[] for _ in range(n_settings)]
     converged, active = [False] * n_settings, list(range(n_settings))
-    whole = objective
     value, gradient, steepest = objective.evaluate(x)
     steps = _Steps(memory, x)
     for iteration in range(max_iter):
@@ -130,24 +95,18 @@ def solve_logistic(
         x, gradient = xp.where(wide, x + step, x), xp.where(wide, new_gradient, gradient)
         value, steepest = xp.where(accepted, new_value, value), xp.where(accepted, new_steepest, steepest)
     W, b = whole.parameters(found)
-    return Solution(coef=W, intercept=b, history=history, converged=converged)
+    return Bunch(coef=W, intercept=b, history=history, converged=converged)
 
 
 class _Objective:
     """The penalized log-likelihood in scaled variables (r+1, s, c); the last row is that of the intercepts."""
 
     def __init__(
-        self,
-        spectrum: Spectrum,
-        Y: Array,
-        gamma: Array,
-        rho: Array,
-        one_true: Array | None,
-        covariance: Array | None,
+        self, spectrum: Spectrum, Y: Array, gamma: Array, rho: Array, one_true: Array | None, B: Array | None
     ) -> None:
         xp = array_namespace(Y)
         identity = xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y))
-        scale, self.basis = xp.linalg.eigh(identity if covariance is None else covariance)
+        scale, self.basis = xp.linalg.eigh(identity if B is None else B)
         self.Z, self.labels, self.one_true, self.rho = spectrum.rows, Y[:, None, :], one_true, rho
         self.start = prior_logits(Y, rho)
         self.shrink = gamma[None, :, None] / scale
@@ -241,7 +200,7 @@ def solve_least_squares(
     one_true: Array | None = None,
     max_iter: int = 1000,
     tol: float = 1e-5,
-) -> Solution:
+) -> Bunch:
     """Alternate ridge regression onto R and the posterior R under held-out scores, for each of s settings.
 
     R solves R = F(R). The Jacobian of F has real eigenvalues (without ``one_true``): it is a diagonal matrix times a
@@ -249,10 +208,11 @@ def solve_least_squares(
     step turns back takes shorter steps, R ← R + θ (F(R) − R), which contract those directions.
 
     Parameters are those of :func:`solve_logistic`. A setting has converged when no entry of F(R) − R exceeds ten times
-    ``tol``: a target is the probability of one cell, where a gradient is a mean over rows.
+    ``tol``: a target is the probability of one cell, where a gradient is a mean over rows. ``history`` is the largest of
+    these entries before each step; ``targets`` is R, and ``held_out`` the probabilities of rows in the regression without
+    them, both (n, s, c).
     """
-    xp, tol = array_namespace(Y), 10 * tol
-    labels = Y[:, None, :]
+    xp, tol, labels = array_namespace(Y), 10 * tol, Y[:, None, :]
     mean = xp.mean(Y, axis=0)
     start = (mean - rho) / xp.where(mean > 0, mean * (1 - rho), 1.0)
     R = labels * xp.clip(start, 0.05, 1.0)
@@ -285,13 +245,9 @@ def solve_least_squares(
             break
         last = xp.take(change, xp.asarray(kept, device=device(Y)), axis=1)
     W, b, held_out = ridge_scores(spectrum, R, gamma, h)
-    return Solution(
-        coef=W,
-        intercept=b,
-        history=history,
-        converged=[changes[-1] <= tol for changes in history],
-        targets=R,
-        held_out=_clip(held_out),
+    converged = [changes[-1] <= tol for changes in history]
+    return Bunch(
+        coef=W, intercept=b, history=history, converged=converged, targets=R, held_out=_clip(held_out)
     )
 
 
