@@ -1,4 +1,4 @@
-"""What it costs to read a large labelled table, and to write it again without some labels.
+"""What it costs to read a large labeled table, and to write it again without some labels.
 
     OMP_NUM_THREADS=1 python benchmarks/table_files.py
     OMP_NUM_THREADS=1 python benchmarks/table_files.py --rows 20000

@@ -113,7 +113,7 @@ def check_occupied(candidates: NDArray[np.uint8], classes: Any, *, on_empty: str
     if rows.size:
         messages.append(
             f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
-            "Such a row is taken to have none of the labels; leave it out if it was never labelled."
+            "Such a row is taken to have none of the labels; leave it out if it was never labeled."
         )
     if labels.size:
         names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")

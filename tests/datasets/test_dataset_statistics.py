@@ -9,14 +9,14 @@ from skpml.datasets import PartialDataset
 
 
 @st.composite
-def labelled(draw):
+def labeled(draw):
     shape = draw(st.tuples(st.integers(1, 8), st.integers(1, 11)))
     bits = arrays(np.uint8, shape, elements=st.integers(0, 1))
     candidates = draw(bits)
     return candidates, candidates * draw(bits)
 
 
-@given(labelled())
+@given(labeled())
 def test_figures_by_counting(matrices):
     candidates, truth = matrices
     found = PartialDataset(None, candidates, truth).statistics()

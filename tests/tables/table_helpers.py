@@ -15,7 +15,7 @@ def read(path, **options):
     """A table, with the names of columns and the parts of the dialect as options."""
     columns = Columns(**{name: options.pop(name) for name in COLUMNS & set(options)})
     dialect = Dialect(**{name: options.pop(name) for name in DIALECT & set(options)})
-    reader = read_table if "labelled" in options or "truth" in options else read_as_table
+    reader = read_table if "labeled" in options or "truth" in options else read_as_table
     return reader(path, columns=columns, dialect=dialect, **options)
 
 

@@ -104,7 +104,7 @@ def test_a_quoted_comma_may_separate_thousands(file):
     assert error.arguments == (("decimal", ","), ("ignore", ["price"]))
     assert "1.234" in error.problem
     assert "1234" in error.problem
-    error = refused(lambda: read(path, features=["price"], labelled=False), line=2)
+    error = refused(lambda: read(path, features=["price"], labeled=False), line=2)
     assert error.arguments == (("decimal", ","),)
     table = read(path, **USUAL, decimal=",")
     np.testing.assert_array_equal(table.X[:, 0], [1.234, 17, -56.789])

@@ -1,4 +1,4 @@
-"""Labelled tables: what is read is what stands in the file, whatever its format."""
+"""Labeled tables: what is read is what stands in the file, whatever its format."""
 
 import csv
 import io

@@ -81,25 +81,25 @@ def _lines(
 
 
 def read_model_rows(
-    source: str, reading: dict[str, Any], model: Any, info: ModelInfo, *, labelled: bool = False,
+    source: str, reading: dict[str, Any], model: Any, info: ModelInfo, *, labeled: bool = False,
     progress: ui.Update,
 ) -> Table:  # fmt: skip
-    """Read rows with the features of a model, in its order; `labelled` reads their labels too."""
+    """Read rows with the features of a model, in its order; `labeled` reads their labels too."""
     from skpml.tables import Columns, read_table
 
     names, kind = info.feature_names, info.feature_kind
     if ui.is_table(source) and kind != "embeddings" and names is not None:
         arguments = ui.table_arguments({**reading, "embeddings": None})
-        given = arguments["columns"] if labelled else Columns(id=reading["id"])
+        given = arguments["columns"] if labeled else Columns(id=reading["id"])
         wanted = {"text": names[0], "features": None} if kind == "text" else {"text": None, "features": names}
         arguments["columns"] = replace(given, **wanted)
         table = read_table(
-            source, labelled=labelled, truth=labelled, text_components=None, progress=progress, **arguments
+            source, labeled=labeled, truth=labeled, text_components=None, progress=progress, **arguments
         )
     else:
         _check_kind(source, reading, model, info)
-        if not labelled and _is_bare_matrix(source, kind):
-            table = read_table(source, labelled=False, **ui.table_arguments({**reading, "separator": None}))
+        if not labeled and _is_bare_matrix(source, kind):
+            table = read_table(source, labeled=False, **ui.table_arguments({**reading, "separator": None}))
         else:
             table = ui.read_source(source, reading, truth=True, progress=progress)
         table = replace(table, X=_order_features(source, table, names, model))
@@ -178,7 +178,7 @@ def evaluate(
     with ui.progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         update(0, None, f"reading {source}")
-        table = read_model_rows(source, reading, model, info, labelled=True, progress=update)
+        table = read_model_rows(source, reading, model, info, labeled=True, progress=update)
         if table.truth is None:
             problem = "has no true labels to compare with; --true-tags or --true-label names their columns"
             raise click.ClickException(f"{source} {problem}")

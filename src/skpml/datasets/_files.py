@@ -22,7 +22,7 @@ from skpml.datasets._partial_dataset import PartialDataset, build_dataset
 from skpml.tables import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TABLE_SUFFIXES, TRUTH_COLUMN, TRUTH_PREFIX
 from skpml.tables import Argument, Columns, Dialect, Progress, Table, TableError, read_table, write_cleaned
 from skpml.tables import check_drop, check_file, check_known_suffix, check_suffix, refuse_arguments
-from skpml.tables import describe_unlabelled, find_repeated, format_names, looks_like_labels
+from skpml.tables import describe_unlabeled, find_repeated, format_names, looks_like_labels
 from skpml.tables import number_names, read_embeddings, write_csv, write_parquet
 
 TableStyle = Literal["flags", "tags"]
@@ -52,7 +52,7 @@ def reader_options(suffix: str) -> tuple[str, ...]:
 
 
 def to_dataset(table: Table, *, on_empty: EmptyPolicy = "raise") -> PartialDataset:
-    """Return the data set of a labelled table; without features, X is None."""
+    """Return the data set of a labeled table; without features, X is None."""
     parts = {name: getattr(table, name) for name in ("candidates", "truth", "label_names")}
     parts |= {"X": table.X, "feature_names": table.feature_names} if table.feature_names else {"X": None}
     return build_dataset(table.path, on_empty=on_empty, **parts)
@@ -210,7 +210,7 @@ def read_as_table(
     names = number_names("feature", X.shape[1]) if names is None else names
     labels = {name: getattr(dataset, name) for name in ("candidates", "truth", "label_names")}
     kind: Any = "columns" if embeddings is None else "embeddings"
-    ids, notes = tuple(map(str, range(n_rows))), tuple(describe_unlabelled(dataset.candidates))
+    ids, notes = tuple(map(str, range(n_rows))), tuple(describe_unlabeled(dataset.candidates))
     return Table(
         path=path,
         X=X,

@@ -10,7 +10,7 @@ from skpml.tables._rows import Progress, Record, read_records, write_csv, write_
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
 from skpml.tables._table import TABLE_SUFFIXES, LabelMatrix, Table, read_table
-from skpml.tables._table import describe_unlabelled, number_names
+from skpml.tables._table import describe_unlabeled, number_names
 from skpml.tables._copying import check_drop, check_suffix, write_cleaned
 
 __all__ = ["Columns", "Dialect", "Table", "TableError", "detect_dialect", "read_table", "write_cleaned"]

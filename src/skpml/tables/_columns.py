@@ -154,7 +154,7 @@ def resolve_rows(path: Path, header: Sequence[str], wanted: Columns) -> Resolved
 def resolve_columns(
     path: Path, header: Sequence[str], wanted: Columns, *, truth: bool, embeddings: bool
 ) -> Resolved:
-    """Find out what each column of a labelled file is.
+    """Find out what each column of a labeled file is.
 
     `truth` also looks for true labels by name, and permits files without features; `embeddings` says that the features
     are in another file.

@@ -114,7 +114,7 @@ def read_table(
     dialect: Dialect | None = None,
     separator: str | None = None,
     embeddings: str | Path | None = None,
-    labelled: bool = True,
+    labeled: bool = True,
     truth: bool = False,
     text_components: int | None = 200,
     random_state: int = 0,
@@ -128,7 +128,7 @@ def read_table(
     Parameters
     ----------
     path : path-like
-        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; with ``labelled=False`` also an ``.npy`` or ``.npz`` file of
+        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; with ``labeled=False`` also an ``.npy`` or ``.npz`` file of
         embeddings.
     columns : Columns, optional
         Which column holds what; what is not named is found automatically.
@@ -138,7 +138,7 @@ def read_table(
         Separator of tags. By default ``";"``, and a file that seems to have another one is refused.
     embeddings : path-like, optional
         An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table.
-    labelled : bool, default=True
+    labeled : bool, default=True
         Whether there are labels to read. If False, only columns that are named are read, for a fitted model; texts are
         not turned into features, and ids may repeat.
     truth : bool, default=False
@@ -187,31 +187,31 @@ def read_table(
         raise TableError(*both, " exclude each other: a model learns from one of them")
     if separator == "":
         raise TableError(Argument("separator"), " must not be empty", value="", expected="such as ';'")
-    check_known_suffix(path, TABLE_SUFFIXES if labelled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES))
+    check_known_suffix(path, TABLE_SUFFIXES if labeled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES))
     check_file(path)
     if suffix in EMBEDDING_SUFFIXES:
         refuse_arguments(suffix, columns, dialect)
         X = read_embeddings(path)
         ids, names = tuple(map(str, range(len(X)))), number_names("embeddings", X.shape[1])
         return Table(path=path, X=X, ids=ids, feature_names=names, feature_kind="embeddings")
-    if not labelled and (columns.features is None) == (columns.text is None):
+    if not labeled and (columns.features is None) == (columns.text is None):
         either = "the ", Argument("features"), " or the ", Argument("text")
         raise TableError("name either ", *either, " of the model", path=path)
     rows: CsvRows | ParquetRows
     if suffix in TEXT_SUFFIXES:
         dialect = detect_dialect(
             path, dialect, columns=columns.named, numbers=columns.features, not_numbers=columns.not_numbers,
-            is_known=partial(looks_like_labels, columns) if labelled else None,
+            is_known=partial(looks_like_labels, columns) if labeled else None,
         )  # fmt: skip
         rows = CsvRows(path, dialect, progress)
     else:
         refuse_arguments(suffix, dialect)
         dialect, rows = None, ParquetRows(path, progress)
-    if labelled:
+    if labeled:
         resolved = resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
     else:
         resolved = resolve_rows(path, rows.header, columns)
-    content = _Content(path, resolved, separator, labelled=labelled)
+    content = _Content(path, resolved, separator, labeled=labeled)
     for batch in rows.batches(resolved.read):
         content.add(batch)
     if not content.n_rows:
@@ -224,7 +224,7 @@ def read_table(
         X, kind = read_embeddings(embeddings, table=path, n_rows=content.n_rows), "embeddings"
     elif not names and columns.text is not None:
         X, kind = as_text_column(shown["text"]), "text"
-        if labelled and text_components is not None:
+        if labeled and text_components is not None:
             if progress is not None:
                 progress(0, None, "turning texts into features")
             try:
@@ -246,7 +246,7 @@ def read_table(
 class _Content:
     """What the columns of a table hold, collected batch by batch without the text of the file."""
 
-    def __init__(self, path: Path, resolved: Resolved, separator: str | None, *, labelled: bool) -> None:
+    def __init__(self, path: Path, resolved: Resolved, separator: str | None, *, labeled: bool) -> None:
         self.path, self.resolved, self.n_rows = path, resolved, 0
         self.separator = TAG_SEPARATOR if separator is None else separator
         columns = resolved.columns
@@ -255,7 +255,7 @@ class _Content:
         }
         self._numbers, self._dtype = bytearray(), np.dtype(np.float64)
         self._lines: list[int] = []
-        self._first: dict[str, int] | None = {} if labelled else None
+        self._first: dict[str, int] | None = {} if labeled else None
         self._flags = {"labels": bytearray(), "true_labels": bytearray()}
         # Columns of tags share the labels, which are fixed if 0/1 columns or the caller name them.
         self._vocabulary = {name: number for number, name in enumerate(resolved.label_names or ())}
@@ -334,7 +334,7 @@ class _Content:
         if others := self.resolved.other_labels:
             yield f"ignored other label columns: {format_names([repr(name) for name in others])}"
         if candidates is not None:
-            yield from describe_unlabelled(candidates)
+            yield from describe_unlabeled(candidates)
         for collector in self._tags.values():
             if repeating := collector.n_repeating:
                 yield f"{repeating:,} {'cell repeats' if repeating == 1 else 'cells repeat'} a tag, which counts once"
@@ -448,7 +448,7 @@ class _TagCollector:
         return other if not self._n_separated and 2 * self._n_other[other] > len(self._ends) else None
 
 
-def describe_unlabelled(candidates: LabelMatrix) -> Iterator[str]:
+def describe_unlabeled(candidates: LabelMatrix) -> Iterator[str]:
     """Yield a sentence about rows without any label, where there are any."""
     rows = np.flatnonzero(~candidates.any(axis=1))
     if rows.size:
