@@ -248,20 +248,24 @@ class TestEnsemble:
         assert [len(rows) for rows in held_out(5, 0.99, 1, np.random.RandomState(0))] == [4]
         assert [len(rows) for rows in held_out(5, 0.0, 2, np.random.RandomState(0))] == [0, 0]
 
-    def test_the_rate_comes_from_whoever_predicts_candidates_better(self):
-        X, _, Y = problem(n=200)
+    def test_the_rate_comes_from_the_scores_that_leave_the_narrower_range(self):
+        X, _, Y = problem(n=400)
         trainer = self.trainer(X, Y)
-        held = np.arange(40)
-        knowing, guessing = torch.as_tensor(Y), 1 - torch.as_tensor(Y)
+        held = np.arange(200)
+        knowing = torch.as_tensor(Y)
+        # Without any relation to the labels, scores only say that the noise rate is below the share of candidates.
+        guessing = torch.as_tensor(np.random.default_rng(0).random(Y.shape))
 
-        def rates(scores, candidates):
-            return estimate_noise(scores.numpy(), candidates.numpy(), of_candidates=True).usable()
+        def estimate(scores, candidates):
+            return estimate_noise(scores.numpy(), candidates.numpy(), of_candidates=True)
 
         pilot = trainer.member(held, 0, torch.zeros(3, dtype=torch.float64), one_true=False)
-        left_out = sigmoid(pilot.logits[:40])
-        assert_allclose(trainer.noise_rate(held, 0, knowing), rates(knowing, knowing))
-        assert_allclose(trainer.noise_rate(held, 0, guessing), rates(left_out, knowing[:40]))
-        assert_allclose(trainer.noise_rate(held[:0], 0, guessing), rates(guessing, knowing))
+        of_pilot = estimate(sigmoid(pilot.logits[:200]), knowing[:200])
+        of_guess = estimate(guessing, knowing)
+        assert (of_pilot.high < of_guess.high).all()
+        assert_allclose(trainer.noise_rate(held, 0, knowing), estimate(knowing, knowing).usable())
+        assert_allclose(trainer.noise_rate(held, 0, guessing), of_pilot.usable())
+        assert_allclose(trainer.noise_rate(held[:0], 0, guessing), of_guess.usable())
 
     def test_the_better_way_is_taken_and_a_given_one_obeyed(self):
         X, _, Y = problem(n=120)

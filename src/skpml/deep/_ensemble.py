@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.utils import Bunch
 
 from skpml._ordering import row_average_precision
@@ -41,18 +42,18 @@ class Trainer:
         return Bunch(state=to_state(module), course=course, logits=logits, held=rows)
 
     def noise_rate(self, held: NDArray[np.intp], seed: int, ridge: torch.Tensor) -> torch.Tensor:
-        """Estimate the noise rate from scores for candidates: of ridge regression, or of a pilot if it predicts better.
+        """Estimate the noise rate from held-out scores for candidates: of ridge regression or of a pilot network.
 
-        The pilot is a network trained without noise, so that its probabilities are those of being a candidate. ``ridge``
-        (n, c) are scores of each row without it. Without held-out rows there is no pilot.
+        The pilot is trained without noise, so that its probabilities are those of being a candidate. ``ridge`` (n, c) are
+        leave-one-out scores of all rows; the pilot scores only the rows that it holds out, but may score them better.
+        The estimate that leaves the narrower range is used. Without held-out rows there is no pilot.
         """
-        scores, candidates = ridge, self.Y
+        found = [estimate_noise(to_numpy(ridge), to_numpy(self.Y), of_candidates=True)]
         if len(held):
             pilot = self.member(held, seed, torch.zeros_like(self.Y[0]), one_true=False)
-            predicted, Y = sigmoid(pilot.logits[pilot.held]), self.Y[pilot.held]
-            if ((predicted - Y) ** 2).mean() < ((ridge[pilot.held] - Y) ** 2).mean():
-                scores, candidates = predicted, Y
-        rates = estimate_noise(to_numpy(scores), to_numpy(candidates), of_candidates=True).usable()
+            scores, Y = sigmoid(pilot.logits[pilot.held]), self.Y[pilot.held]
+            found.append(estimate_noise(to_numpy(scores), to_numpy(Y), of_candidates=True))
+        rates = min(found, key=lambda noise: float((logit(noise.high) - logit(noise.low)).mean())).usable()
         return torch.as_tensor(rates, dtype=self.Y.dtype, device=self.Y.device)
 
     def precision(self, member: Bunch) -> float:

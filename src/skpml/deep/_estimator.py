@@ -171,6 +171,8 @@ class DeepCandidateLikelihood(BasePMLClassifier):
         from skpml.deep._ensemble import Trainer, train_ensemble
 
         rates = check_noise_rate(self.noise_rate, Y.shape[1])
+        if rates is not None:  # without noise every candidate is true, to the last digit
+            rates = np.where(np.broadcast_to(self.noise_rate, rates.shape) == 0, 0.0, rates)
         random = check_random_state(self.random_state)
         scaled = RangeScaler().fit_transform(X)
         if not scaled.any():

@@ -59,8 +59,8 @@ _STRAIGHT, _DEEPEST = 1e-2, 25.0
 _PRIOR = 1.0
 # Probabilities are clipped by these before their logits are taken, of labels and of candidates.
 _CERTAIN_LABEL, _CERTAIN_CANDIDATE = 1e-12, 1e-6
-# Probability of being wrong that remains in any calibrated probability.
-_DOUBT = 1e-8
+# Logit from which on calibrated probabilities approach 0 and 1 more slowly, and never round to them.
+_NEARLY_CERTAIN = 15.0
 
 
 def posterior(eta: Array, rho: Array, Y: Array) -> Array:
@@ -255,8 +255,10 @@ class _Profile:
 
 
 def calibrate(p: NDArray[Any], curve: Curve, *, certain: float = _CERTAIN_LABEL) -> Floats:
-    """Return ``σ(a·logit(p) + b)``, moved slightly away from 0 and 1: no label is certain."""
-    return _DOUBT + (1 - 2 * _DOUBT) * expit(curve[0] * _logit(p, certain) + curve[1])
+    """Return ``σ(a·logit(p) + b)``, where logits beyond a bound grow only by their logarithm: no label is certain."""
+    logits = curve[0] * _logit(p, certain) + curve[1]
+    beyond = np.maximum(np.abs(logits) - _NEARLY_CERTAIN, 0.0)
+    return expit(np.sign(logits) * (np.minimum(np.abs(logits), _NEARLY_CERTAIN) + np.log1p(beyond)))
 
 
 def fit_calibration(p: NDArray[Any], rho: NDArray[Any], Y: NDArray[Any]) -> Curve:

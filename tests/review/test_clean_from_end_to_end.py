@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from review_browser import ATTACK, current, exported, listed, press, progress, reload, watched
+from review_helpers import ATTACK, current, export, listed, press, progress, reload, watched
 
 from browser_helpers import CHROMIUM, chromium
 
@@ -166,7 +166,7 @@ def test_a_file_is_cleaned_by_command_and_person(browser: Any, tmp_path: Path) -
         assert page.evaluate("window.attacked") is None
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
-        text = exported(page)
+        text = export(page)
     (tmp_path / "decisions.csv").write_bytes(text.encode("utf-8"))
 
     lines = csv.DictReader(io.StringIO(text, newline=""))
