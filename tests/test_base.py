@@ -1,15 +1,25 @@
 """What the base class makes of scores."""
 
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from skpml import PMLMA
+from skpml import PMLMA, CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.reference import CandidateRidge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Known(BasePMLClassifier):
@@ -90,3 +100,47 @@ def test_transformers_that_return_frames_do_no_harm(partial_problem):
         frames = [method().fit(X, candidates).decision_function(X) for method in (CandidateRidge, PMLMA)]
     for one, two in zip(plain, frames, strict=True):
         assert_array_equal(one, two)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Declared(BasePMLClassifier):
+    """A method of another package, one of whose types is imported for the type checker alone."""
+
+    weight: float = 1.0
+    order: Literal[1, 2] = 1
+    callback: Callable[..., Any] | None = None
+    threshold: float | str = "auto"
+    on_empty: str = "warn"
+
+    def _fit(self, X, Y):
+        return None
+
+    def _scores(self, X):
+        return X
+
+
+def test_types_that_do_not_resolve_are_not_checked():
+    X, Y = np.eye(3), [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    for order in (1, 2, np.int64(2)):
+        Declared(order=order).fit(X, Y)
+    for bad in ({"order": 3}, {"order": "1"}, {"order": np.ones(2)}, {"weight": -1.0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            Declared(**bad).fit(X, Y)
+
+
+def test_rows_keep_their_numbers_where_others_have_no_weight():
+    Y = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
+    with pytest.raises(ValueError, match=r"1 of 3 rows .*row 3\)"):
+        CandidateRidge(on_empty="raise").fit(np.eye(4), Y, sample_weight=[0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("model", [PMLMA(max_iter=1), CandidateLikelihood(max_iter=1)])
+def test_the_warning_names_the_line_that_calls_fit(model):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 4)), rng.integers(0, 2, size=(40, 3))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    places = [warning.filename for warning in caught if warning.category is ConvergenceWarning]
+    assert places
+    assert set(places) == {__file__}

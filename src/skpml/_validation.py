@@ -104,15 +104,21 @@ def _to_number(value: Any) -> float:
         return np.nan
 
 
-def check_occupied(candidates: NDArray[np.uint8], classes: Any, *, on_empty: str) -> None:
-    """Warn, raise or do nothing about rows without candidates and labels that are no row's candidate."""
+def check_occupied(
+    candidates: NDArray[np.uint8], classes: Any, *, on_empty: str, row_numbers: NDArray[np.intp] | None = None
+) -> None:
+    """Warn, raise or do nothing about rows without candidates and labels that are not a candidate of any row.
+
+    ``row_numbers`` are the numbers by which the user knows the rows, if some rows were left out.
+    """
     if on_empty not in ("raise", "warn", "ignore"):
         raise ValueError(f'on_empty must be "raise", "warn" or "ignore", got {on_empty!r}.')
     messages = []
     rows, labels = np.flatnonzero(~candidates.any(axis=1)), np.flatnonzero(~candidates.any(axis=0))
     if rows.size:
+        first = rows[0] if row_numbers is None else row_numbers[rows[0]]
         messages.append(
-            f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {rows[0]}). "
+            f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {first}). "
             "Such a row is taken to have none of the labels; leave it out if it was never labeled."
         )
     if labels.size:
@@ -137,7 +143,7 @@ def check_parameters(
     weights: Collection[str] = (),
     counts: Collection[str] = (),
     optional_counts: Collection[str] = (),
-    choices: Mapping[str, Collection[str]] | None = None,
+    choices: Mapping[str, Collection[Any]] | None = None,
 ) -> None:
     """Raise ValueError for a bad parameter of an estimator.
 
@@ -152,7 +158,7 @@ def check_parameters(
     optional_counts : collection of str
         Names of parameters that are None or whole numbers of at least 1.
     choices : dict of parameter name to allowed values
-        Parameters that are one of several strings.
+        Parameters that are one of several values.
 
     Raises
     ------
@@ -169,7 +175,8 @@ def check_parameters(
             raise ValueError(f"{name} must be {article} whole number of at least 1, got {value!r}.")
     for name, allowed in (choices or {}).items():
         value = getattr(estimator, name)
-        if not isinstance(value, str) or value not in allowed:
+        # Only scalars are compared, because the comparison of an array is an array.
+        if not any(value is choice or (np.isscalar(value) and value == choice) for choice in allowed):
             raise ValueError(f"{name} must be one of {tuple(allowed)}, got {value!r}.")
 
 

@@ -14,11 +14,13 @@ at the mean over rows of the highest score of a non-candidate, which is a certai
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from inspect import get_annotations
+from types import FrameType
 from typing import Any, Literal, Self, get_args, get_origin
 
 import numpy as np
@@ -163,7 +165,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         types: dict[str, Any] = {}
         for owner in reversed(type(self).__mro__):
             if "__dataclass_fields__" in vars(owner):
-                types |= get_annotations(owner, eval_str=True)
+                types |= _resolve_annotations(owner)
         check_parameters(
             self,
             weights=[name for name, declared in types.items() if declared is float],
@@ -214,11 +216,13 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if candidates.shape[1] < 1:
             raise ValueError("y has no labels; at least one is needed.")
         self._weights: NDArray[np.float64] | None = None
+        row_numbers = None
         if sample_weight is not None:
             # A row of weight 0 is as good as absent.
             weights = check_weights(sample_weight, X.shape[0])
-            X, candidates, self._weights = X[weights > 0], candidates[weights > 0], weights[weights > 0]
-        check_occupied(candidates, labels.classes, on_empty=self.on_empty)
+            row_numbers = np.flatnonzero(weights)
+            X, candidates, self._weights = X[row_numbers], candidates[row_numbers], weights[row_numbers]
+        check_occupied(candidates, labels.classes, on_empty=self.on_empty, row_numbers=row_numbers)
         self.classes_ = labels.classes
         self._layout = labels.layout
         # Feature maps are transformers, which may be configured to return data frames.
@@ -303,8 +307,22 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} did not converge within max_iter={limit} iterations; "
                 "increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=self._level_of_caller(),
             )
+
+    def _level_of_caller(self) -> int:
+        """Return the ``stacklevel`` with which the calling method warns the caller of ``fit``.
+
+        Methods call ``_record`` at different depths, so the outermost ``fit`` of this object is looked up.
+        """
+        level, found = 0, 1
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            level += 1
+            if frame.f_code.co_name == "fit" and frame.f_locals.get("self") is self:
+                found = level + 1
+            frame = frame.f_back
+        return found
 
     def _checked_scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -333,13 +351,14 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return scores[:, 1] - scores[:, 0]
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Map scores to [0, 1]: increasing for each label, above ½ exactly where ``predict`` returns 1.
+        """Map scores to [0, 1], increasing for each label.
 
-        Probabilities that labels are true are returned as they are; if y had one class per row, each row is divided by
-        its sum. Other scores f go through a logistic curve at the threshold t, ``1 / (1 + exp(−8 (f − t) / s))``: it
-        orders and separates labels, but is not calibrated. With an estimated threshold, s is twice the distance from the
-        level of clear negatives to t, or half the distance of the farthest training score, whichever is larger; with a
-        threshold given as a number, s is 1. If y had one class per row, it is the softmax of 8 f.
+        Probabilities that labels are true are returned as they are, and ``predict`` returns 1 where they are above
+        ``threshold_``; if y had one class per row, each row is divided by its sum. Other scores f go through a logistic
+        curve at the threshold t, ``1 / (1 + exp(−8 (f − t) / s))``, which is above ½ exactly where ``predict`` returns 1:
+        it orders and separates labels, but is not calibrated. With an estimated threshold, s is twice the distance from
+        the level of clear negatives to t, or half the distance of the farthest training score, whichever is larger; with
+        a threshold given as a number, s is 1. If y had one class per row, it is the softmax of 8 f.
 
         %(new_rows)s
 
@@ -417,6 +436,20 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _resolve_annotations(owner: type) -> dict[str, Any]:
+    """Return the declared types of a class, without those that only a type checker can resolve."""
+    types: dict[str, Any] = {}
+    for name, declared in get_annotations(owner).items():
+        if isinstance(declared, str):
+            try:
+                declared = eval(declared, vars(sys.modules[owner.__module__]), dict(vars(owner)))
+            except (NameError, AttributeError):
+                # Imported under TYPE_CHECKING.
+                continue
+        types[name] = declared
+    return types
 
 
 def _normalize(probabilities: NDArray[Any]) -> NDArray[Any]:

@@ -168,7 +168,12 @@ def test_names_a_format_cannot_carry(tmp_path):
         (PartialDataset(X, Y, None, ("a",), ("a",)), ".arff", {}, "found twice: a"),
         (PartialDataset(X, Y, None, ("a\nb",)), ".arff", {}, "control characters"),
         (PartialDataset(X, Y, None, ("a",), ("candidate:a",)), ".csv", {}, "found twice"),
-        (PartialDataset(X, Y, None, ("a",), ("truth:b",)), ".parquet", {}, "cannot be told from labels"),
+        (
+            PartialDataset(X, Y, None, ("a",), ("truth:b",)),
+            ".parquet",
+            {},
+            "cannot be distinguished from labels",
+        ),
         (PartialDataset(X, Y, None, ("a;b",)), ".csv", {"style": "tags"}, "cannot be tags: a;b"),
         (PartialDataset(X, Y, None, ("a\0",)), ".npz", {}, "NUL"),
     ]

@@ -167,3 +167,16 @@ def test_every_check_of_the_module_is_run():
 @parametrize_with_pml_checks([SOUND])
 def test_as_a_decorator(estimator, check):
     check(estimator)
+
+
+class OtherThreshold(CandidateRidge):
+    """Probabilities that are cut at another value than ½."""
+
+    _scores_are_probabilities = True
+
+    def _scores(self, X):
+        return 1 / (1 + np.exp(-super()._scores(X)))
+
+
+def test_probabilities_may_have_another_threshold():
+    estimator_checks.check_probability_is_monotone(OtherThreshold(threshold=0.6))

@@ -293,6 +293,6 @@ def _table_columns(dataset: PartialDataset, style: TableStyle, separator: str) -
     if twice := find_repeated(names + list(label_columns)):
         raise ValueError(f"columns need different names, found twice: {format_names(twice)}")
     if odd := [name for name in names if looks_like_labels(Columns(), name)]:
-        raise ValueError(f"features cannot be told from labels by their names: {format_names(odd)}")
+        raise ValueError(f"features cannot be distinguished from labels by their names: {format_names(odd)}")
     dense = dataset.X.toarray() if hasattr(dataset.X, "toarray") else dataset.X
     return {name: dense[:, j] for j, name in enumerate(names)} | label_columns

@@ -108,8 +108,8 @@ class PartialDataset:
     name, description : str, optional
         For display.
     on_empty : {"raise", "warn", "ignore"}, default="raise"
-        What to do about rows without candidates, and about labels that are no row's candidate, if the true labels are
-        unknown.
+        What to do about rows without candidates, and about labels that are not a candidate of any row, if the true
+        labels are unknown.
 
     Attributes
     ----------

@@ -238,9 +238,10 @@ def check_forms_of_labels(estimator: Any) -> None:
 
 
 def check_probability_is_monotone(estimator: Any) -> None:
-    """Check that probabilities increase with the scores of a label, and are above ½ exactly where it is predicted.
+    """Check that probabilities increase with the scores of a label, and are high exactly where it is predicted.
 
-    Probabilities that round to 0 or 1 have no order; they must be rare.
+    High is above ``threshold_`` if the scores are probabilities themselves, else above ½. Probabilities that
+    round to 0 or 1 have no order; they must be rare.
     """
     problem = make_problem()
     model = fit_quietly(estimator, problem.X, problem.candidates)
@@ -255,7 +256,8 @@ def check_probability_is_monotone(estimator: Any) -> None:
         told_apart = rises & open_ended[order, label][1:]
         assert (steps[told_apart] > 0).all(), f"a higher score of label {label} has the same probability"
     decided = model.predict(problem.X_new) == 1
-    assert (decided == (chances > 0.5)).all(), "predict and predict_proba above ½ disagree"
+    limit = model.threshold_ if getattr(model, "_scores_are_probabilities", False) else 0.5
+    assert (decided == (chances > limit)).all(), f"predict and predict_proba above {limit:g} disagree"
 
 
 def check_row_of_all_candidates(estimator: Any) -> None:
@@ -281,7 +283,7 @@ def check_rows_without_candidates(estimator: Any) -> None:
 
 
 def check_label_without_candidates(estimator: Any) -> None:
-    """Check that ``on_empty`` decides about a label that is no row's candidate; it is then hardly ever predicted."""
+    """Check that ``on_empty`` decides about labels that are not a candidate of any row; they are rarely predicted."""
     problem = make_problem()
     candidates = problem.candidates.copy()
     candidates[:, 2] = 0
