@@ -22,7 +22,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skpml
@@ -36,6 +36,7 @@ from skpml.io import (
     ModelFileError,
     _digest,
     _find_class,
+    _written_names,
     load_model,
     read_model_info,
     save_model,
@@ -185,6 +186,41 @@ def test_every_estimator_of_the_library_can_be_saved() -> None:
                 assert (found.__module__, found.__qualname__) in known, f"add {found} to skpml.io.MODELS"
 
 
+def test_names_of_classes_in_files_never_change() -> None:
+    assert {path: name for name, path in _written_names().items()} == {
+        "skpml.modal_alignment:PMLMA": "pml-ma",
+        "skpml.candidate_likelihood:CandidateLikelihood": "candidate-likelihood",
+        "skpml.deep:DeepCandidateLikelihood": "deep-candidate-likelihood",
+        "skpml.baselines:PMLPLR": "pml-plr",
+        "skpml.baselines:FBDPML": "fbd-pml",
+        "skpml.baselines:PMLND": "pml-nd",
+        "skpml.baselines:PLENFN": "p-lenfn",
+        "skpml.baselines:PAMB": "pamb",
+        "skpml.baselines:PMLNI": "pml-ni",
+        "skpml.baselines:PARTICLE": "particle",
+        "skpml.baselines:PMLLRS": "pml-lrs",
+        "skpml.baselines:PMLFP": "pml-fp",
+        "skpml.baselines:PMLLC": "pml-lc",
+        "skpml.reference:CandidateRidge": "ridge",
+        "skpml.reference:MLKNN": "ml-knn",
+        "skpml.reference:LIFT": "lift",
+        "skpml.reference:CandidateChain": "chain",
+        "skpml.reference:Oracle": "oracle",
+    }
+    assert len(set(_written_names().values())) == len(_written_names())
+
+
+def test_a_variant_is_described_by_its_name_and_every_name_of_a_class_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.skpml"
+    for name in ("ridge", "linear-ridge", "particle", "particle-map"):
+        save_model(skpml.get_method(name)().fit(X, Y), path, overwrite=True)
+        assert read_model_info(path).model == name
+    save_model(model := CandidateRidge().fit(X, Y), path, overwrite=True)
+    renamed = with_schema(path.read_bytes(), lambda schema: schema.update(__class__="linear-ridge"))
+    path.write_bytes(renamed)
+    np.testing.assert_array_equal(load_model(path).decision_function(X), model.decision_function(X))
+
+
 def test_names_come_from_data_frames_and_from_the_caller(tmp_path: Path) -> None:
     features = pd.DataFrame(X, columns=[f"f{index}" for index in range(6)])
     labels = pd.DataFrame(Y, columns=list("abcde"))
@@ -240,6 +276,8 @@ def test_unfitted_and_foreign_models_are_refused_when_saving(tmp_path: Path) -> 
         save_model(PMLMA(), tmp_path / "model.skpml")
     with pytest.raises(ModelFileError, match="LogisticRegression, not a model of scikit-pml"):
         save_model(LogisticRegression().fit(X, Y[:, 0]), tmp_path / "model.skpml")
+    with pytest.raises(ModelFileError, match="without steps"):
+        save_model(Pipeline([]), tmp_path / "model.skpml")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -325,10 +363,12 @@ def test_a_newer_file_is_named_as_such(tmp_path: Path, model_bytes: bytes) -> No
 def test_an_older_file_is_named_as_such(tmp_path: Path, model_bytes: bytes) -> None:
     """Format 1 had import paths in place of names."""
 
-    def older(entries: dict[str, bytes]) -> None:
-        described = {**json.loads(entries["skpml.json"]), "format": 1, "versions": {"scikit-pml": "0.0.9"}}
+    def older(entries: dict[str, bytes], version: str = "0.0.9") -> None:
+        described = {**json.loads(entries["skpml.json"]), "format": 1, "versions": {"scikit-pml": version}}
         entries["skpml.json"] = json.dumps(described).encode()
 
+    current = rewritten(model_bytes, lambda entries: older(entries, skpml.__version__))
+    assert "open it with" not in refusal(tmp_path, current)
     message = refusal(tmp_path, rewritten(model_bytes, older))
     assert "format 1, written by scikit-pml 0.0.9" in message
     assert "fit the model again, or open it with scikit-pml 0.0.9" in message

@@ -18,7 +18,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
@@ -31,15 +31,15 @@ from sklearn.utils.validation import check_is_fitted
 import skpml
 from skpml._writing import replacing, require_packages
 from skpml.registry import METHOD_PATHS
+from skpml.tables import FeatureKind
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
-FeatureKind = Literal["columns", "text", "embeddings"]
-
-# Names of models in files and where they live today: one name per class. The names never change; the paths may. The table
-# is fixed: a method of another package cannot get into it, and its files are refused.
-_NAMES = {path: name for name, path in reversed(METHOD_PATHS.items())} | {"skpml.reference:Oracle": "oracle"}
-MODELS = {name: path for path, name in _NAMES.items()}
+# Names of models in files and where they live today. The names never change; the paths may. The table is fixed: a method
+# of another package cannot get into it, and its files are refused.
+MODELS = {**METHOD_PATHS, "oracle": "skpml.reference:Oracle"}
+# Second names of a class: read as its type, but never written.
+_VARIANTS = ("particle-map", "linear-ridge")
 PARTS = {
     "LinearMap": "skpml.features:LinearMap",
     "RBFAnchors": "skpml.features:RBFAnchors",
@@ -97,7 +97,7 @@ class ModelInfo:
     Parameters
     ----------
     model : str
-        Name of the method, as in :func:`skpml.list_methods`; that of the last step for a Pipeline.
+        Name of the method or its variant, as in :func:`skpml.list_methods`; that of the last step for a Pipeline.
     label_names : tuple of str
         Names of the labels, in the order of the columns of its scores.
     feature_names : tuple of str or None
@@ -237,9 +237,12 @@ def _find_class(path: str) -> tuple[str, str]:
 
 def _check_can_be_saved(model: Any) -> str:
     """Return the name of a model, or of the last step of a Pipeline; raise if no file can hold the model."""
-    cls = type(model.steps[-1][1] if isinstance(model, Pipeline) else model)
+    if isinstance(model, Pipeline) and not model.steps:
+        raise _RefusedError("it is a Pipeline without steps")
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    cls = type(last)
     key = (cls.__module__, cls.__qualname__)
-    known = (name for name, path in MODELS.items() if path.endswith(f":{cls.__qualname__}"))
+    known = (name for name, path in _written_names().items() if path.endswith(f":{cls.__qualname__}"))
     model_name = next((name for name in known if _find_class(MODELS[name]) == key), None)
     if model_name is None:
         raise _RefusedError(
@@ -251,7 +254,23 @@ def _check_can_be_saved(model: Any) -> str:
             needed = name.split("__")[-1] == "network"
             way_out = "pickle can" if needed else f"set_params({name}=None) removes it"
             raise _RefusedError(f"its {name} is a function, which a model file cannot hold; {way_out}")
-    return model_name
+    return _name_variant(last) or model_name
+
+
+def _name_variant(model: Any) -> str | None:
+    """Return the name of the registered variant whose parameters the model has, if any."""
+    for facts in model._variants:
+        values = {name: getattr(model, name) for name in facts.parameters}
+        if all(
+            np.isscalar(values[name]) and values[name] == value for name, value in facts.parameters.items()
+        ):
+            return str(facts.name)
+    return None
+
+
+def _written_names() -> dict[str, str]:
+    """Return the table of models with one name per class, the one that files hold."""
+    return {name: path for name, path in MODELS.items() if name not in _VARIANTS}
 
 
 def _describe(
@@ -294,7 +313,8 @@ def _pack(model: Any, info: ModelInfo) -> bytes:
 
     def names_of(schema: Any) -> dict[tuple[str, str], tuple[str, str]]:
         present = {part.get("__class__") for part in _parts(schema)}
-        used = {name: path for name, path in {**MODELS, **PARTS}.items() if path.split(":")[1] in present}
+        written = {**_written_names(), **PARTS}
+        used = {name: path for name, path in written.items() if path.split(":")[1] in present}
         return {_find_class(path): (_NAMESPACE, name) for name, path in used.items()}
 
     buffer = io.BytesIO(_rename_types(data, names_of))
@@ -363,7 +383,9 @@ def _audit(data: bytes) -> ModelInfo:
     if found != _FORMAT:
         advice = f"install scikit-pml {writer} or newer to open it"
         if found < _FORMAT:
-            advice = f"fit the model again, or open it with scikit-pml {writer}"
+            # A development version may have written both formats.
+            other = "" if writer == skpml.__version__ else f", or open it with scikit-pml {writer}"
+            advice = f"fit the model again{other}"
         raise _RefusedError(
             f"it has format {found}, written by scikit-pml {writer}; "
             f"scikit-pml {skpml.__version__} reads format {_FORMAT}: {advice}"

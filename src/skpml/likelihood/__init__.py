@@ -8,7 +8,6 @@ Shared by :mod:`skpml.candidate_likelihood`, :mod:`skpml.deep` and :mod:`skpml.c
 from skpml.likelihood._noise import (
     ENOUGH_CANDIDATES as ENOUGH_CANDIDATES,
     Curve as Curve,
-    NoiseEstimate as NoiseEstimate,
     apply_level as apply_level,
     calibrate as calibrate,
     check_at_least_one as check_at_least_one,

@@ -7,9 +7,9 @@ from skpml.tables._columns import check_file, check_known_suffix, find_repeated,
 from skpml.tables._columns import looks_like_labels, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._rows import Progress, Record, read_records, write_csv, write_parquet, write_rows
-from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features
+from skpml.tables._features import as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
-from skpml.tables._table import TABLE_SUFFIXES, LabelMatrix, Table, read_table
+from skpml.tables._table import TABLE_SUFFIXES, FeatureKind, LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled, number_names
 from skpml.tables._copying import check_drop, check_suffix, write_cleaned
 
