@@ -15,6 +15,7 @@ pytest.importorskip("scikit_posthocs")
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_demo(tmp_path):
     done = subprocess.run(
         [sys.executable, str(DEMO)],

@@ -102,6 +102,7 @@ def desk(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*no candidate label")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.slow
 def test_python_of_a_page(page, desk):
     blocks = list(python_blocks(page))
     if not blocks:
@@ -162,6 +163,7 @@ def texts_and_numbers(picture):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.slow
 def test_the_screenshot_can_be_taken_again(tmp_path):
     """Letters differ from machine to machine; the size of the picture and most of its points do not."""
     image = pytest.importorskip("PIL.Image")

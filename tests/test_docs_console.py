@@ -28,6 +28,8 @@ from skpml.cleaning import audit
 from skpml.datasets import write_example
 from skpml.tables import Columns, read_table
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PROGRAMS = {"skpml": '-c "from skpml.cli import main; main()"', "python": ""}
 

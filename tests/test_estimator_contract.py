@@ -7,6 +7,8 @@ from skpml import PMLMA, get_method, list_methods
 from skpml.reference import CandidateRidge, Oracle
 from skpml.utils.estimator_checks import parametrize_with_pml_checks
 
+pytestmark = pytest.mark.slow
+
 # What needs an extra is checked where that extra is.
 REGISTERED = [get_method(name)() for name in list_methods(needs=None)]
 # Settings that take another way through the code, and the wrapper that is no method of its own.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DOCUMENTED = Path(__file__).parents[1] / "docs" / "examples.md"
 

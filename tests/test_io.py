@@ -155,6 +155,7 @@ ROUND_TRIPS = {
 
 @pytest.mark.parametrize("name", ROUND_TRIPS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.slow
 def test_loaded_model_predicts_bit_identically(name: str, dtype: type, tmp_path: Path) -> None:
     rows = X.astype(dtype)
     model = ROUND_TRIPS[name]().fit(rows, Y)

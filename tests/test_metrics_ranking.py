@@ -126,6 +126,7 @@ def test_metric_equals_its_definition(metric, oracle, case):
     ids=lambda f: f.__name__,
 )
 @given(case=truths_and_scores(min_labels=2))
+@pytest.mark.slow
 def test_sklearn_convention_equals_scikit_learn(metric, theirs, case):
     assert metric(*case, convention="sklearn") == pytest.approx(theirs(*case))
 
@@ -153,6 +154,7 @@ def test_conventions_differ_by_the_degenerate_rows_only():
 
 
 @given(truths_and_scores(), st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_order_of_rows_and_labels_does_not_matter(case, random):
     truth, scores = case
     rows = random.sample(range(truth.shape[0]), truth.shape[0])

@@ -43,6 +43,7 @@ every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=
 @every_generator
 @settings(max_examples=40, deadline=None)
 @given(truth=truths(min_rows=2), amount=st.floats(0, 8), seed=SEEDS)
+@pytest.mark.slow
 def test_candidates_hold_the_truth_and_repeat_by_seed(generator, truth, amount, seed):
     before = truth.copy()
     truth.setflags(write=False)
@@ -216,6 +217,7 @@ def test_label_dependent_prefers_labels_that_go_together():
     assert added_outside > 0
 
 
+@pytest.mark.slow
 def test_label_dependent_weights_by_hand():
     # Label 0 meets label 1 twice, label 2 once, label 3 never; the last row is the one to be filled.
     truth = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0]])

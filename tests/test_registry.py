@@ -43,6 +43,7 @@ def test_a_name_leads_to_an_estimator(method):
 
 @each_method
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_tags_tell_the_truth(method, problem):
     if method.needs is not None:
         pytest.importorskip(method.needs, reason=f"{method.name} needs {method.needs}")
@@ -149,6 +150,7 @@ def test_a_class_of_others_has_tags_the_same_way():
         get_method(int)
 
 
+@pytest.mark.slow
 def test_tags_do_not_import_torch():
     code = "import sys, skpml; skpml.list_methods(needs='torch'); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

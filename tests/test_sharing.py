@@ -142,6 +142,7 @@ def test_threads_do_not_share(X):
 
 
 @pytest.mark.parametrize("name", list_methods(needs=None))
+@pytest.mark.slow
 def test_every_method_gives_the_same_scores_with_and_without(name, partial_problem):
     X, candidates, _ = partial_problem
     model = get_method(name)()

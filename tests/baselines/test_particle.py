@@ -258,6 +258,7 @@ def test_bad_parameters(partial_problem, parameters):
     ("variant", "precision", "loss", "hamming"),
     [("vls", (0.77, 0.79), 0.195, 0.22), ("map", (0.755, 0.785), 0.21, 0.23)],
 )
+@pytest.mark.slow
 def test_emotions(data_folder, variant, precision, loss, hamming):
     """All ten folds: a fit takes a twentieth of a second."""
     data = load_dataset("emotions-3", random_state=0)

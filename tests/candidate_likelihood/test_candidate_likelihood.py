@@ -113,6 +113,7 @@ def test_everything_can_be_fixed_and_is_obeyed():
     assert {each["gamma"] for each in several.selection_["tried"]} == {0.1}
 
 
+@pytest.mark.slow
 def test_without_noise_nothing_is_lost_against_ridge():
     X, truth, _, _ = blobs(n=900, seed=2)
     train, test = np.arange(600), np.arange(600, 900)
@@ -124,6 +125,7 @@ def test_without_noise_nothing_is_lost_against_ridge():
     assert precision[0] >= precision[1] - 0.005
 
 
+@pytest.mark.slow
 def test_noise_is_seen_through():
     X, truth, candidates, _ = blobs(n=900, rate=0.6, seed=3)
     train, test = np.arange(600), np.arange(600, 900)
@@ -180,6 +182,7 @@ def test_a_device_that_is_not_there_is_told_at_the_door():
             CandidateLikelihood(device=name, on_empty="ignore").fit(X, candidates)
 
 
+@pytest.mark.slow
 def test_another_library_underneath_gives_the_same():
     pytest.importorskip("torch")
     X, _, candidates, _ = blobs(n=150)
@@ -231,6 +234,7 @@ def test_a_member_that_does_not_converge_is_reported(family):
     assert CandidateLikelihood(**settings).fit(X, candidates).converged_
 
 
+@pytest.mark.slow
 def test_order_of_rows_does_not_decide_what_is_chosen_where_some_anchors_are_searched():
     """All rows are anchors, but the search uses every second one."""
     X, _, candidates, _ = blobs(n=850)
@@ -275,6 +279,7 @@ def test_arrays_and_words_in_the_place_of_numbers_are_named(wrong, fitted):
         CandidateLikelihood(**wrong, on_empty="ignore").fit(X, candidates)
 
 
+@pytest.mark.slow
 def test_training_rows_do_not_confirm_themselves():
     """With features that help to learn candidates by heart, a fit expects what it has seen; confidences must not."""
     surplus = []

@@ -73,6 +73,7 @@ def test_level_is_that_of_rows_left_out_and_order_that_of_both():
     assert (np.diff(found.confidences[candidate][order]) >= -1e-12).all()
 
 
+@pytest.mark.slow
 def test_folds_keep_the_settings_that_all_rows_chose():
     X, _, Y = made(n=150, c=4)
     fits = []
@@ -96,6 +97,7 @@ def test_rows_in_another_order_are_judged_alike():
     assert_allclose(other.confidences, one.confidences[order], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_planted_tags_are_found_and_counted():
     X, truth, Y = made(n=800)
     found = audit(X, Y, n_folds=3)
@@ -115,6 +117,7 @@ def test_planted_tags_are_found_and_counted():
     assert use == sorted(use, reverse=True)
 
 
+@pytest.mark.slow
 def test_confidences_mean_what_they_say():
     X, truth, Y = made(n=1500)
     found = audit(X, Y, n_folds=3)
@@ -125,6 +128,7 @@ def test_confidences_mean_what_they_say():
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.6])
+@pytest.mark.slow
 def test_intervals_hold_the_number_of_wrong_tags(rate):
     inside = []
     for seed in range(2):
@@ -246,6 +250,7 @@ def test_reasons_count_the_nearest_other_rows():
         assert f"{reason.carried} of 6 similar rows have it" in str(reason)
 
 
+@pytest.mark.slow
 def test_digits_with_planted_tags():
     digits = load_digits_attributes(candidates=6, random_state=0)
     part = slice(0, 500)

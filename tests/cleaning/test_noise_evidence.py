@@ -53,6 +53,7 @@ def test_features_that_tell_nothing_leave_everything_open():
     assert found.high.min() > 0.2
 
 
+@pytest.mark.slow
 def test_more_rows_allow_fewer_rates():
     ranges = []
     for n in (200, 20_000):
@@ -62,6 +63,7 @@ def test_more_rows_allow_fewer_rates():
     assert ranges[1] < 0.5 * ranges[0]
 
 
+@pytest.mark.slow
 def test_noise_of_frequent_labels_may_be_more_frequent():
     rng = np.random.default_rng(0)
     eta = expit(rng.normal([-5, -4, -3, -1, 0, 1], 3, size=(5000, 6)))
@@ -109,6 +111,7 @@ def test_a_tag_that_few_rows_have_is_not_dropped_without_a_person():
     assert_array_equal(found.wrong.high[5:], [1, 9])
 
 
+@pytest.mark.slow
 def test_copies_of_a_row_do_not_tell_its_tags():
     rng = np.random.default_rng(1)
     X, truth = weak(4.0, n=150)

@@ -236,6 +236,7 @@ def test_what_is_wrong_is_told_in_one_sentence(
         assert message in refused("bench", "status", *arguments)
 
 
+@pytest.mark.slow
 def test_a_new_users_own_data_and_method(run: Run, folder: Path, photos: Path) -> None:
     """The example of the page: a CSV file with tags, a method in a module beside the suite, nothing else."""
     (folder / "my_method.py").write_text(
@@ -294,6 +295,7 @@ def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
     assert float(row["mine mean"]) < float(row["ridge mean"]) - 0.1
 
 
+@pytest.mark.slow
 def test_without_its_packages_the_command_says_what_to_install(folder: Path) -> None:
     program = (
         "import sys; sys.modules['pydantic'] = None\n"
@@ -314,6 +316,7 @@ def test_importing_the_library_imports_none_of_them() -> None:
     assert result.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_the_quick_suite_is_quick(run: Run, folder: Path) -> None:
     start = time.monotonic()
     result = run("bench", "run", "quick", "--folder", "out")

@@ -149,6 +149,7 @@ def test_export_writes_every_table_in_every_format(run: Run, out: Path, folder: 
     assert "N = 3" in written["ranks.md"].decode()
 
 
+@pytest.mark.slow
 def test_export_gives_the_same_bytes_in_another_process(run: Run, out: Path, folder: Path) -> None:
     assert run("bench", "export", "mine.toml", "--folder", "out", "-o", "one").exit_code == 0
     for path in (out / "runs").iterdir():
@@ -182,6 +183,7 @@ def test_export_replaces_only_when_told(
     assert "there is no folder" in refused("bench", "export", "mine.toml", "--folder", "out", "-o", "a/b")
 
 
+@pytest.mark.slow
 def test_packed_runs_serve_as_a_folder_of_results(
     run: Run, refused: Callable[..., str], out: Path, folder: Path
 ) -> None:

@@ -14,6 +14,8 @@ from .conftest import LABELS, Run, rows_with_tags, write_rows
 
 pytest.importorskip("skops.io")
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
 
 

@@ -52,6 +52,7 @@ def test_parameters_of_a_method(refused: Callable[..., str], photos: Path) -> No
 
 
 @pytest.mark.parametrize("name", list_methods())
+@pytest.mark.slow
 def test_fit_save_and_predict(run: Run, photos: Path, folder: Path, name: str) -> None:
     if get_method(name).needs is not None:
         pytest.importorskip(get_method(name).needs, reason=f"{name} needs {get_method(name).needs}")

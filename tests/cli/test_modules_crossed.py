@@ -20,6 +20,7 @@ MOST_MODULES = 28
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_clean_crosses_few_modules(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Only functions that the command itself calls count, not those that run on import.
     for module in walk_packages(skpml.__path__, "skpml."):

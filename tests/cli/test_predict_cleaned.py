@@ -224,6 +224,7 @@ def test_a_matrix_without_names_goes_by_its_columns(run: Run, photos_model: Path
         check_lines(folder / "tags.csv", photos_model, features)
 
 
+@pytest.mark.slow
 def test_the_default_model_gives_its_probabilities(run: Run, folder: Path) -> None:
     features, tags, _ = rows_with_tags(80)
     rows = [[*row, tag] for row, tag in zip(features.tolist(), tags, strict=True)]

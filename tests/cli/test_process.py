@@ -16,6 +16,8 @@ import skpml
 
 from .conftest import Run
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
 COMMAND = [sys.executable, "-c", "from skpml.cli import main; main()"]
 

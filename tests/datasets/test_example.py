@@ -16,6 +16,8 @@ from skpml.datasets import PartialDataset, write_example
 from skpml.datasets import _digits as example
 from skpml.tables import Columns, read_table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartialDataset:

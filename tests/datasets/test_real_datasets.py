@@ -12,9 +12,12 @@ from skpml.datasets import REGISTRY, list_datasets, load_dataset, read_dataset, 
 
 FOLDER = Path(os.environ.get("SKPML_DATA", "/nonexistent"))
 README = FOLDER / "README.md"
-pytestmark = pytest.mark.skipif(
-    not README.is_file(), reason="SKPML_DATA does not name the benchmark archive's folder"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not README.is_file(), reason="SKPML_DATA does not name the benchmark archive's folder"
+    ),
+]
 
 
 def published():

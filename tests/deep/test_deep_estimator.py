@@ -25,7 +25,7 @@ from skpml.utils.estimator_checks import parametrize_with_pml_checks
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch")
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
 SMALL = {"hidden_layer_sizes": (32,), "dropout": 0.2, "learning_rate": 0.01, "random_state": 0}
 QUICK = {**SMALL, "n_members": 1, "max_epochs": 20, "noise_rate": 0.1, "at_least_one": False}

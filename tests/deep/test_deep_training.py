@@ -94,6 +94,7 @@ class TestLikelihood:
 
 class TestTraining:
     @pytest.mark.parametrize("one_true", [False, True])
+    @pytest.mark.slow
     def test_a_linear_network_reaches_the_optimum_of_the_solver(self, one_true):
         X, _, Y = problem()
         decay = 0.01

@@ -63,6 +63,7 @@ def test_the_course_is_kept_where_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("method", ["low-rank-orthogonal", "low-rank-sparse"])
+@pytest.mark.slow
 def test_decompositions_are_judged_by_the_candidates_they_doubt(method: str) -> None:
     from skpml.modal_alignment import _decomposition as decomposition
 

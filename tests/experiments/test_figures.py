@@ -101,6 +101,7 @@ def test_bars_join_exactly_those_that_the_test_does_not_tell_apart() -> None:
         assert end == pytest.approx(first + (high - 1) * scale, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_diagram_is_the_same_in_every_process() -> None:
     pages = set()
     path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))

@@ -75,6 +75,7 @@ def test_the_page_is_well_formed_and_asks_for_nothing(page: str) -> None:
     assert page.startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_the_same_records_give_the_same_page_in_whatever_order(page: str) -> None:
     suite = make_suite(folds=3)
     records = broken_records(suite)
@@ -84,6 +85,7 @@ def test_the_same_records_give_the_same_page_in_whatever_order(page: str) -> Non
     assert render_report(results) != page
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_was_measured(page: str) -> None:
     suite = make_suite(folds=3)
     results = gather(suite, broken_records(suite))
@@ -129,6 +131,7 @@ def test_published_results_are_shown_only_when_asked_and_marked(page: str) -> No
     assert "Read this first" not in plain
 
 
+@pytest.mark.slow
 def test_names_and_messages_are_text_and_never_markup() -> None:
     labels = [ATTACK, "{{ 7 * 7 }}", "</table>&amp;", "a\"b'c"]
     methods = [{"name": name, "label": label} for name, label in zip(METHODS, labels, strict=False)]
@@ -171,6 +174,7 @@ def test_dark_and_light_have_the_same_colours_defined(page: str) -> None:
     assert used <= set(re.findall(r"--\w+(?=:)", light))
 
 
+@pytest.mark.slow
 def test_mixed_versions_and_mixed_data_are_a_warning() -> None:
     suite = make_suite(folds=2, seeds=[0, 1], metrics=["average_precision"])
     records = make_records(suite)
@@ -246,6 +250,7 @@ def test_a_suite_without_a_control_has_a_page() -> None:
     assert "The methods differ" in page
 
 
+@pytest.mark.slow
 def test_the_verdict_follows_the_figures() -> None:
     suite = make_suite(folds=2, metrics=["average_precision"], methods=[{"name": n} for n in METHODS[:4]])
 
@@ -289,6 +294,7 @@ def check_text(part: str) -> list[str]:
     return checker.text
 
 
+@pytest.mark.slow
 def test_where_there_are_no_ranks_the_page_says_why() -> None:
     floor = {"name": "ridge", "role": "floor"}
     alone = make_suite(methods=[{"name": "pml-ma"}, floor], folds=2)

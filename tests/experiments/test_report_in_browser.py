@@ -20,7 +20,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from skpml.experiments._report import render_report
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
 
 ATTACK = "<img src=http://example.org/x onerror=alert(1)><script>alert(1)</script>"
 METRIC = "average_precision"

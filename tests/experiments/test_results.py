@@ -230,6 +230,7 @@ def test_a_metric_without_a_value_in_some_run_has_none_in_the_table() -> None:
     assert rank_methods(results, METRIC).n == 4
 
 
+@pytest.mark.slow
 def test_the_papers_ranks_and_statistics_come_out_of_records_with_its_figures() -> None:
     printed = published()
     printed = printed[printed["metric"] == METRIC]
@@ -251,6 +252,7 @@ def test_the_papers_ranks_and_statistics_come_out_of_records_with_its_figures() 
     )  # printed with a rounded quantile
 
 
+@pytest.mark.slow
 def test_published_results_are_columns_of_their_own_and_are_not_ranked() -> None:
     suite = make_suite()
     results = gather(suite, make_records(suite))

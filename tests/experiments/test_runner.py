@@ -17,6 +17,8 @@ from skpml.experiments import Store, expand, load_suite, run_plan
 from skpml.experiments import _runner as runner
 from skpml.experiments._runner import do_task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small(tmp_path: Path) -> Small:

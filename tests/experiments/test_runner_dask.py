@@ -10,6 +10,8 @@ from bench_helpers import Small, records
 from skpml.experiments import _runner as runner
 from skpml.experiments import expand, load_suite, run_plan
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 
 

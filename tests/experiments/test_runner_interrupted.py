@@ -12,7 +12,10 @@ from bench_helpers import BROKEN, Small, records
 
 from skpml.experiments import Store, WorkerDied, expand, load_suite, run_plan
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of processes are POSIX's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="signals of processes are POSIX's"),
+]
 
 
 @pytest.fixture

@@ -11,7 +11,10 @@ from bench_helpers import Small, record_files, records
 
 from skpml.experiments import expand, load_suite, run_plan
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of processes are POSIX's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="signals of processes are POSIX's"),
+]
 
 
 @pytest.fixture

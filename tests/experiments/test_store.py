@@ -129,6 +129,7 @@ def test_a_damaged_pack_is_an_error_that_names_the_place(
         Store(tmp_path).keys()
 
 
+@pytest.mark.slow
 def test_a_claim_excludes_other_processes_and_ends_with_its_holder(store: Store) -> None:
     holder = subprocess.Popen(
         [

@@ -78,6 +78,7 @@ def test_order_is_kept_along_chains_and_nothing_else_is_touched():
     assert keep_nested_order(p, []) is p
 
 
+@pytest.mark.slow
 def test_an_estimator_never_puts_a_label_above_one_that_it_implies():
     rng = np.random.default_rng(0)
     Y = taxonomy()

@@ -42,6 +42,7 @@ def assert_equals_single_fits(X, Y, S, values, atol, **stopping):
         assert_allclose(point.objective, single.history["objective"], rtol=atol, err_msg=str(weights))
 
 
+@pytest.mark.slow
 def test_equals_single_fits_with_tight_tolerance():
     assert_equals_single_fits(*problem(), VALUES, 1e-9, tol=1e-9, max_iter=200)
 

@@ -8,6 +8,8 @@ from skpml import PMLMA
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision, hamming_loss, ranking_loss
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "weights", "published", "slack"),

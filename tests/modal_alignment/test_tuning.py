@@ -65,6 +65,7 @@ def slow_precision(model, point, X, candidates):
         ({"without": ("prototypes",)}, False),
     ],
 )
+@pytest.mark.slow
 def test_every_point_is_judged_as_a_fit_of_its_own_would_be(partial_problem, settings, shares):
     X, candidates, _ = partial_problem
     if "graph" in settings:
@@ -191,6 +192,7 @@ def test_order_does_not_matter(partial_problem):
         assert two["fold_precision"] == pytest.approx(one["fold_precision"], abs=2e-3)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_random_state(partial_problem):
     X, candidates, _ = partial_problem
 
@@ -232,6 +234,7 @@ def test_rare_labels_and_empty_rows_stop_nothing(partial_problem):
         PMLMA(tune=True, on_empty="raise").fit(X, candidates)
 
 
+@pytest.mark.slow
 def test_more_labels_than_features(partial_problem):
     X, candidates, _ = partial_problem
     model = PMLMA(tune=True, feature_map="linear", random_state=0, **EXACT).fit(X[:, :3], candidates)

@@ -172,6 +172,7 @@ def test_estimator_and_data_are_left_alone(partial_problem):
         ({"without": ("prototypes",)}, False),
     ],
 )
+@pytest.mark.slow
 def test_shared_grid_gives_what_single_fits_give(partial_problem, monkeypatch, settings, shares):
     X, candidates, _ = partial_problem
     grid = {"ridge_weight": [1e-2, 1.0], "low_rank_weight": [0.1, 5.0], "prototype_weight": [0.0, 1.0]}

@@ -19,6 +19,7 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 
 @pytest.mark.filterwarnings("ignore:.*no candidate label", "ignore:Every label is a candidate")
 @pytest.mark.parametrize("learner", [MLKNN(), LIFT(), CandidateChain(), Oracle()], ids=repr)
+@pytest.mark.slow
 def test_passes_every_check_of_scikit_learn(learner):
     results = check_estimator(learner, on_skip=None)
     assert {result["status"] for result in results} == {"passed"}

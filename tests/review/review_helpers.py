@@ -93,15 +93,16 @@ class Watched:
 
     def __call__(
         self,
-        payload: dict[str, Any],
+        payload: dict[str, Any] | None = None,
         *,
         width: int = 1400,
         height: int = 900,
         before: str = "",
         files: tuple[str, ...] = (),
     ) -> Any:
-        """Open the page of a payload; it may request `files` next to it."""
-        self.file.write_text(_fill_template(payload), encoding="utf-8")
+        """Open the page of a payload, or the one that is there; it may request `files` next to it."""
+        if payload is not None:
+            self.file.write_text(_fill_template(payload), encoding="utf-8")
         self.allowed.update(f"{self.file.parent.as_uri()}/{name}" for name in (self.file.name, *files))
         viewport = {"width": width, "height": height}
         context = self.browser.new_context(viewport=viewport, reduced_motion="reduce")

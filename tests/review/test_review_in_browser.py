@@ -83,6 +83,7 @@ def test_overview(show: Watched) -> None:
     assert "candidate likelihood" in page.locator("#settings").inner_text()
 
 
+@pytest.mark.slow
 def test_filters_search_and_sort(show: Watched) -> None:
     page = show(small_payload())
     assert listed(page) == ALL
@@ -121,6 +122,7 @@ def test_filters_search_and_sort(show: Watched) -> None:
     assert progress(page) == (0, 1)
 
 
+@pytest.mark.slow
 def test_decide_undo_and_skip_by_keyboard(show: Watched) -> None:
     page = show(small_payload())
     assert current(page) == ALL[0]
@@ -171,6 +173,7 @@ def test_a_key_held_down_decides_only_once(show: Watched) -> None:
     assert current(page) == ALL[4]
 
 
+@pytest.mark.slow
 def test_single_letters_can_be_switched_off(show: Watched) -> None:
     page = show(small_payload())
     press(page, "?")
@@ -201,6 +204,7 @@ def test_the_keyboard_reaches_every_visible_control(show: Watched) -> None:
     assert wanted <= reached
 
 
+@pytest.mark.slow
 def test_buttons_and_other_tags_of_the_item(show: Watched) -> None:
     page = show(small_payload())
     page.get_by_role("button", name="Drop").click()
@@ -261,6 +265,7 @@ LOCKS = {
 
 
 @pytest.mark.parametrize("locks", LOCKS)
+@pytest.mark.slow
 def test_decisions_are_stored(show: Watched, locks: str) -> None:
     """The storage is not used before the browser has granted a lock, if it grants any."""
     page = show(small_payload(), before=LOCKS[locks])
@@ -271,6 +276,7 @@ def test_decisions_are_stored(show: Watched, locks: str) -> None:
     assert page.evaluate("window.early") is None
 
 
+@pytest.mark.slow
 def test_decisions_are_stored_by_key_and_shared_by_windows(show: Watched) -> None:
     page = show(small_payload())
     other = page.context.new_page()
@@ -302,6 +308,7 @@ def test_a_browser_that_refuses_storage(show: Watched) -> None:
         page.close(run_before_unload=True)
 
 
+@pytest.mark.slow
 def test_the_export_is_exact_and_can_be_imported(show: Watched) -> None:
     payload = small_payload()
     awkward = ['he said "no", twice', "=1+1", " blank before", "line\r\nbreak", "naïve 🌊"]
@@ -347,6 +354,7 @@ def test_the_export_mentions_suggested_drops_without_a_decision(show: Watched) -
     assert page.locator("#notices p").count() == 0
 
 
+@pytest.mark.slow
 def test_imports_that_add_change_and_fail(show: Watched) -> None:
     page = show(small_payload())
     press(page, "k", "k")
@@ -372,6 +380,7 @@ def test_imports_that_add_change_and_fail(show: Watched) -> None:
         assert progress(page) == (2, 0)
 
 
+@pytest.mark.slow
 def test_suggestions_are_accepted_and_decisions_deleted_in_one_step(show: Watched) -> None:
     page = show(small_payload())
     press(page, "ArrowDown", "k")
@@ -401,6 +410,7 @@ def choose(name: str, value: str) -> str:
 
 
 @pytest.mark.parametrize("n_cells", [5000, 50_000])
+@pytest.mark.slow
 def test_large_pages_are_fast_and_list_a_bounded_number_of_rows(show: Watched, n_cells: int) -> None:
     payload = large_payload(n_cells)
     page = show(payload)
@@ -426,6 +436,7 @@ def test_large_pages_are_fast_and_list_a_bounded_number_of_rows(show: Watched, n
 
 
 @pytest.mark.parametrize("width", [320, 768, 1100, 1400])
+@pytest.mark.slow
 def test_the_page_is_never_wider_than_the_screen(show: Watched, width: int) -> None:
     payload = small_payload()
     payload["labels"][0]["name"] = "a_label_without_any_blank_" * 6
@@ -448,6 +459,7 @@ def test_the_page_is_never_wider_than_the_screen(show: Watched, width: int) -> N
     assert over == []
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_details_are_a_sheet(show: Watched) -> None:
     page = show(small_payload(), width=360, height=640)
     assert not page.locator("#detail").is_visible()
@@ -513,6 +525,7 @@ def test_text_has_contrast(show: Watched, scheme: str) -> None:
     assert [entry for entry in found if contrast(entry[1], entry[2]) < 4.5] == []
 
 
+@pytest.mark.slow
 def test_markup_in_the_data_is_shown_as_text_and_never_run(show: Watched) -> None:
     payload = small_payload()
     payload.update(title=ATTACK, key=ATTACK, settings=[[ATTACK, ATTACK]])

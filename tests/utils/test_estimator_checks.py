@@ -128,6 +128,7 @@ def test_names_of_labels_in_the_wrong_order_are_caught():
 
 
 @pytest.mark.parametrize("estimator", [SOUND, PMLMA()], ids=repr)
+@pytest.mark.slow
 def test_a_sound_estimator_passes_all(estimator):
     assert check_pml_estimator(estimator) == [check.__name__ for check in PML_CHECKS]
 
