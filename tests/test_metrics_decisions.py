@@ -52,6 +52,7 @@ def test_metrics_equal_their_definitions(case):
 
 
 @given(truths_and_decisions(min_labels=2), st.sampled_from([0.0, 1.0]))
+@pytest.mark.slow
 def test_metrics_equal_scikit_learns_from_two_labels_on(case, zero_division):
     rule = {"zero_division": zero_division}
     assert hamming_loss(*case) == pytest.approx(sk.hamming_loss(*case))

@@ -165,6 +165,7 @@ def test_order_of_rows_and_labels_does_not_matter(case, random):
 
 
 @given(truths_and_scores())
+@pytest.mark.slow
 def test_only_the_order_of_scores_matters(case):
     truth, scores = case
     for metric in ALL:
@@ -226,6 +227,7 @@ def test_macro_auc_leaves_out_labels_of_one_class():
 
 
 @given(truths_and_scores(), st.data())
+@pytest.mark.slow
 def test_precision_at_k_is_the_mean_over_random_tie_breaks(case, data):
     truth, scores = case
     k = data.draw(st.integers(1, truth.shape[1]))

@@ -31,6 +31,7 @@ def cleaning_cases(draw):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @given(cleaning_cases(), st.sampled_from([0.25, 0.5, 0.6]))
+@pytest.mark.slow
 def test_denoising_scores_equal_their_definitions(case, threshold):
     candidates, truth, confidences = case
     cells = [(i, j) for i, j in np.ndindex(truth.shape) if candidates[i, j]]

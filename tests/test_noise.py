@@ -225,6 +225,7 @@ def test_label_dependent_weights_by_hand():
     assert added == pytest.approx(np.array([3, 2, 1]) / 6, abs=0.03)
 
 
+@pytest.mark.slow
 def test_label_dependent_rows_without_labels_follow_the_frequencies():
     truth = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]])
     added = np.mean([label_dependent(truth, 1.0, random_state=s)[3] for s in range(4000)], axis=0)

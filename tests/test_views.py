@@ -249,6 +249,7 @@ def test_two_halves_reach_what_the_whole_gives(model):
     assert found >= average_precision(truth, whole) - 0.005
 
 
+@pytest.mark.slow
 def test_halves_and_noise_on_real_data(data_folder):
     data = load_dataset("emotions-3", data_home=data_folder)
     train, test = next(iter(KFold(10, shuffle=True, random_state=0).split(data.X)))
@@ -337,6 +338,7 @@ class TestForms:
         )
 
     @pytest.mark.parametrize("grid", [{"ridge_weight": [0.1, 10.0]}, {"n_neighbors": [3, 7]}])
+    @pytest.mark.slow
     def test_selection_of_parameters(self, grid):
         train, candidates, _, _ = problem()
         several = select_parameters(MODELS[0], grid, train, candidates)

@@ -333,6 +333,7 @@ class TestEstimator:
             PLENFN(**{parameter: value}).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_emotions(data_folder):
     """Published: 0.781; the released code on these candidates: between 0.77 and 0.80, ranking loss 0.165 to 0.19."""
     data = load_dataset("emotions-3", random_state=0)

@@ -222,6 +222,7 @@ def test_bad_parameters(partial_problem, parameters):
         PAMB(**parameters).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_emotions(data_folder):
     """All ten folds: a fit takes a twentieth of a second. Published: 0.804 and 0.160."""
     data = load_dataset("emotions-3", random_state=0)

@@ -162,6 +162,7 @@ def as_sets(a, pairs):
 
 class TestConfidenceStep:
     @pytest.mark.parametrize("lowest", [0.0, -0.6])
+    @pytest.mark.slow
     def test_solves_the_linear_program(self, lowest):
         """Confidences constant on a set are optimal among all, with costs of either sign."""
         rng = np.random.default_rng(0)
@@ -356,6 +357,7 @@ class TestLoop:
         assert_allclose(there.scores, here.scores, atol=1e-6)
         assert_allclose(there.confidences, here.confidences)
 
+    @pytest.mark.slow
     def test_rows_without_candidates_have_no_say(self, method, weight):
         X, Y = problem()
         linear, reward = terms(method, X, Y, weight)
@@ -367,6 +369,7 @@ class TestLoop:
         assert_allclose(joined.coef, alone.coef, atol=1e-6)
         assert_array_equal(joined.confidences[40:], 0)
 
+    @pytest.mark.slow
     def test_permutations_permute_the_solution(self, method, weight):
         X, Y = problem(n=60, c=7)
         rng = np.random.default_rng(5)
@@ -456,6 +459,7 @@ class TestEstimator:
         assert (model.decision_function(X).argmin(axis=1) == 6).mean() > 0.9
         assert not model.predict(X)[:, 6].any()
 
+    @pytest.mark.slow
     def test_keeps_up_with_ridge_on_the_candidates(self, method):
         """Both are linear. The mean of twelve problems: on a single one, 30 new rows tell little."""
         ours, floor, shares = [], [], []
@@ -501,6 +505,7 @@ def test_equal_columns_of_candidates_are_believed_equally(partial_problem):
         assert_allclose(model.coef_[:, 0], model.coef_[:, 6], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_believed_on_emotions(data_folder):
     """PML-fp believes about one candidate a row, mostly a true one; PML-lc believes all. Three folds of ten."""
     from skpml.datasets import load_dataset

@@ -105,6 +105,7 @@ def test_classifier_too_dear_to_have():
     assert_allclose(found.true_labels, 0.3 * Y, atol=1e-4 * np.linalg.norm(Y))
 
 
+@pytest.mark.slow
 def test_rank_of_the_classifier_falls_with_its_weight():
     X, Y = problem()
     ranks = [

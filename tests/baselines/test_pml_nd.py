@@ -179,6 +179,7 @@ class TestSecondStage:
             np.hstack([X, X]) @ solution.coef, X @ np.linalg.lstsq(X, T, rcond=None)[0], atol=1e-6
         )
 
+    @pytest.mark.slow
     def test_settles_where_the_objective_is_flat(self):
         """First-order conditions in W and Hn. It ends where the objective repeats: half of the digits of the slopes."""
         X, T, N = stage_two()

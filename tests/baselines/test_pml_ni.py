@@ -228,6 +228,7 @@ def test_bad_parameters(partial_problem, name):
 
 
 @pytest.mark.parametrize(("name", "published"), [("emotions-3", (0.777, 0.188)), ("yeast-7", (0.746, 0.184))])
+@pytest.mark.slow
 def test_reaches_the_published_ranking(data_folder, name, published):
     data = load_dataset(name, random_state=0)
     values = []

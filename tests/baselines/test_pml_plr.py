@@ -376,6 +376,7 @@ class TestEstimator:
             PMLPLR(**{name: -1}).fit(X, candidates)
 
 
+@pytest.mark.slow
 def test_emotions(data_folder):
     """Five of ten folds with the authors' weights: quality in the range of their own run, six iterations."""
     data = load_dataset("emotions-3", random_state=0)

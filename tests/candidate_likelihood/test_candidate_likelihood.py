@@ -48,6 +48,7 @@ def fitted():
     )
 
 
+@pytest.mark.slow
 def test_probabilities_come_close_to_the_true_ones(fitted):
     model, X, _, candidates, chance = fitted
     found = model.predict_proba(X)
@@ -159,6 +160,7 @@ def test_wrong_parameters_are_named(parameters, message):
 
 
 @pytest.mark.parametrize("feature_map", ["linear", StandardScaler()])
+@pytest.mark.slow
 def test_other_features(feature_map):
     X, _, candidates, chance = blobs()
     model = CandidateLikelihood(feature_map=feature_map, random_state=0, on_empty="ignore").fit(X, candidates)
@@ -166,6 +168,7 @@ def test_other_features(feature_map):
     assert np.abs(model.predict_proba(X) - chance).mean() < 0.07
 
 
+@pytest.mark.slow
 def test_large_data_are_searched_in_part(monkeypatch):
     X, _, candidates, chance = blobs(n=500)
     monkeypatch.setattr(estimator_module, "_SEARCH_ROWS", 200)
@@ -196,6 +199,7 @@ def test_another_library_underneath_gives_the_same():
     assert type(searched.noise_rate_) is type(searched.coef_[0]) is np.ndarray
 
 
+@pytest.mark.slow
 def test_chosen_settings_are_fitted_again_without_a_search(fitted):
     model, X, _, candidates, _ = fitted
     again = model.refit(X, candidates)

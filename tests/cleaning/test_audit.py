@@ -57,6 +57,7 @@ def test_no_row_is_judged_by_a_model_that_has_seen_it():
     assert sorted(order) == list(range(60))
 
 
+@pytest.mark.slow
 def test_level_is_that_of_rows_left_out_and_order_that_of_both():
     X, _, Y = made()
     model = CandidateLikelihood(family="least-squares", gamma=0.1, at_least_one=False, kernel_width=1.0,

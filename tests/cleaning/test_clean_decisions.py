@@ -157,6 +157,7 @@ NAME = st.text(
 
 @settings(deadline=None)
 @given(data=st.data())
+@pytest.mark.slow
 def test_odd_names_make_the_round_trip(tmp_path_factory, data):
     labels = sorted(
         data.draw(st.sets(NAME.map(str.strip).filter(lambda name: ";" not in name), min_size=1, max_size=4))

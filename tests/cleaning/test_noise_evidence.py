@@ -29,6 +29,7 @@ def told(n=3000, c=6, seed=0):
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.3, 0.7])
+@pytest.mark.slow
 def test_the_rate_is_found_where_features_tell(rate):
     eta, rng = told()
     # A wrong level of the scores is no hindrance, as each rate is tried with the level that suits it.
@@ -40,11 +41,13 @@ def test_the_rate_is_found_where_features_tell(rate):
     assert (found.high / (1 - found.high) < 2.5 * found.low / (1 - found.low)).all()
 
 
+@pytest.mark.slow
 def test_without_noise_no_noise_is_allowed():
     eta, rng = told()
     assert evidence(eta, candidates(eta, 0.0, rng)).low.max() < 1e-5
 
 
+@pytest.mark.slow
 def test_features_that_tell_nothing_leave_everything_open():
     rng = np.random.default_rng(0)
     Y = (rng.random((2000, 5)) < 0.3).astype(np.uint8)
@@ -74,6 +77,7 @@ def test_noise_of_frequent_labels_may_be_more_frequent():
     assert np.ptp(alike.rate) < 1e-12
 
 
+@pytest.mark.slow
 def test_no_rate_is_above_the_share_of_candidates_and_rare_labels_do_not_count():
     eta, rng = told()
     Y = candidates(eta, 0.2, rng)

@@ -82,6 +82,7 @@ def test_a_dry_run_does_nothing_and_knows_times_only_once_measured(
     assert "3 of 4 runs are done, 1 to do; remaining time with 2 processes: about 1 s." in dry.stdout
 
 
+@pytest.mark.slow
 def test_status_tells_of_failures_and_damage(run: Run, suite: Path, folder: Path) -> None:
     suite.write_text(SUITE + "parameters = { gamma = -1.0 }\n")
     result = run("bench", "run", suite, "--folder", "out")
@@ -144,6 +145,7 @@ def test_status_of_failures_where_there_are_none(run: Run, suite: Path) -> None:
     assert run("bench", "status", suite, "--folder", "out", "--failed").stdout == "No run failed.\n"
 
 
+@pytest.mark.slow
 def test_an_earlier_page_does_not_outlive_runs_that_all_failed(run: Run, folder: Path) -> None:
     (folder / "own.toml").write_text(OWN)
     (folder / "my_method.py").write_text("from skpml.reference import CandidateRidge as Mine\n")
@@ -188,6 +190,7 @@ def test_a_new_users_mistakes_with_a_file(refused: Callable[..., str], folder: P
         assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_data_that_changed_under_their_name_are_told(run: Run, suite: Path, folder: Path) -> None:
     digits = load_dataset("digits-5")
     (folder / "data").mkdir()
@@ -271,6 +274,7 @@ def test_a_classifier_of_scikit_learn_and_rows_without_candidates(
     assert "4 runs done" in result.stdout
 
 
+@pytest.mark.slow
 def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
     run: Run, folder: Path, photos: Path
 ) -> None:

@@ -80,6 +80,7 @@ def means(out: Path, metric: str) -> dict[tuple[str, str], float]:
     return {key: float(np.mean(held)) for key, held in values.items()}
 
 
+@pytest.mark.slow
 def test_the_report_is_one_page_with_the_results(run: Run, out: Path, folder: Path) -> None:
     result = run("bench", "report", "mine.toml", "--folder", "out", "-o", "page.html")
     assert result.exit_code == 0, result.output
@@ -171,6 +172,7 @@ def test_export_gives_the_same_bytes_in_another_process(run: Run, out: Path, fol
     assert one == two
 
 
+@pytest.mark.slow
 def test_export_replaces_only_when_told(
     run: Run, refused: Callable[..., str], out: Path, folder: Path
 ) -> None:

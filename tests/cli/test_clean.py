@@ -196,6 +196,7 @@ def test_the_model_of_cleaned_tags_predicts(run: Run, tagged: Path, folder: Path
     assert len(cells(folder / "tags.csv")) == N_ROWS
 
 
+@pytest.mark.slow
 def test_texts_alone_can_be_cleaned(run: Run, folder: Path) -> None:
     rng = np.random.default_rng(0)
     words = {label: [f"{label}word{i}" for i in range(8)] for label in LABELS}

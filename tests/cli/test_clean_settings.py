@@ -56,6 +56,7 @@ def decide(folder: Path, songs: Path) -> tuple[str, str]:
     ],
     ids=["budget", "thresholds"],
 )
+@pytest.mark.slow
 def test_a_run_is_repeated(run: Run, songs: Path, folder: Path, options: tuple) -> None:
     first = done(run, songs, "--id", "name", "-o", "one.csv", "--report", "one.html", *options, *FAST)
     again = done(run, songs, "--settings", "one.csv.json", "-o", "two.csv", "--report", "two.html")
@@ -64,6 +65,7 @@ def test_a_run_is_repeated(run: Run, songs: Path, folder: Path, options: tuple) 
         assert (folder / f"one.{suffix}").read_bytes() == (folder / f"two.{suffix}").read_bytes()
 
 
+@pytest.mark.slow
 def test_options_on_the_command_line_go_first(run: Run, songs: Path, folder: Path) -> None:
     done(run, songs, "--id", "name", "--embeddings", "songs.npy", "--budget", 9, "-o", "one.csv", *FAST)
     done(run, songs, "--settings", "one.csv.json", "-o", "two.csv", "--seed", 8, "--drop-below", 0.9)

@@ -192,6 +192,7 @@ def test_data_commands(run: Run, odd: tuple[Odd, Path, Data]) -> None:
     check_dataset("odd.npz", kind, data)
 
 
+@pytest.mark.slow
 def test_models(run: Run, folder: Path, odd: tuple[Odd, Path, Data]) -> None:
     """``fit``, ``predict`` and ``evaluate`` agree with the library on plain arrays."""
     kind, path, data = odd

@@ -216,6 +216,7 @@ def test_outputs_that_exist_or_cannot_be(refused: Refused, model: Path, photos: 
     assert "named as two outputs" in refused(*fit, "-o", "a.skpml", "--confidences", "a.skpml")
 
 
+@pytest.mark.slow
 def test_a_separator_inside_a_label(refused: Refused, run: Run, folder: Path) -> None:
     write_rows(folder / "a.csv", ["x", "tags"], [[i, "a;b|c" if i % 2 else "c"] for i in range(10)])
     assert run("fit", "a.csv", "--tags", "tags", "--separator", "|", "-o", "a.skpml").exit_code == 0

@@ -44,6 +44,7 @@ def test_fit_writes_the_model_the_library_would_make(run: Run, photos: Path, mod
     assert read_model_info(model).label_names == LABELS
 
 
+@pytest.mark.slow
 def test_fit_says_what_it_did(run: Run, photos: Path) -> None:
     result = run("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml", "--confidences", "doubts.csv")
     assert result.exit_code == 0, result.output
@@ -53,6 +54,7 @@ def test_fit_says_what_it_did(run: Run, photos: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_confidences_stand_where_candidates_are(run: Run, photos: Path, folder: Path) -> None:
     run("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml", "--confidences", "doubts.csv")
     confidences = load_model(folder / "a.skpml").confidences_
@@ -147,6 +149,7 @@ def test_evaluate_matches_labels_and_features_by_name(
     assert json.loads(result.stdout)["metrics"]["hamming_loss"] == pytest.approx(expected["hamming_loss"])
 
 
+@pytest.mark.slow
 def test_labels_in_columns_of_their_own(run: Run, folder: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [[*rng.normal(size=2), *label] for label in ([1, 0], [1, 1], [0, 1]) * 4]
@@ -181,6 +184,7 @@ def test_import_converts_and_back(run: Run, photos: Path, folder: Path) -> None:
     np.testing.assert_array_equal(first.truth, second.truth)
 
 
+@pytest.mark.slow
 def test_empty_rows_pass_with_a_warning_when_allowed(run: Run, photos: Path, folder: Path) -> None:
     lines = photos.read_text().splitlines()
     fields = lines[5].split(",")
@@ -194,6 +198,7 @@ def test_empty_rows_pass_with_a_warning_when_allowed(run: Run, photos: Path, fol
     assert (folder / "a.skpml").exists()
 
 
+@pytest.mark.slow
 def test_force_replaces(run: Run, photos: Path, folder: Path) -> None:
     (folder / "a.skpml").write_text("old")
     result = run("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml", "--force")

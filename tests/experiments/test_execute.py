@@ -76,6 +76,7 @@ def test_decompositions_are_judged_by_the_candidates_they_doubt(method: str) -> 
     assert record["n_iter"] == split.n_iter
 
 
+@pytest.mark.slow
 def test_one_run_after_another_shares_and_gives_the_same() -> None:
     runs = [run_of(), run_of(method="ridge"), run_of(parameters={"ridge_weight": 7.0})]
     alone = [done(run) for run in runs]
@@ -212,6 +213,7 @@ def test_what_is_not_finite_becomes_null() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux can reset the mark")
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_run() -> None:
     before = PeakMemory().megabytes()
     memory = PeakMemory()

@@ -161,6 +161,7 @@ def test_markdown_has_the_same_columns_in_every_row(results: Results) -> None:
     assert "| N | 5 |" in export_ranks(results, "markdown")
 
 
+@pytest.mark.slow
 def test_every_table_in_every_format(results: Results) -> None:
     names = [*results.suite.metrics, "ranks"]
     assert set(export_tables(results)) == {f"{name}.{end}" for name in names for end in ("csv", "tex", "md")}

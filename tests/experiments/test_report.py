@@ -121,6 +121,7 @@ def test_what_is_missing_is_said(page: str) -> None:
     assert "scikit-pml 0.1.0" in text
 
 
+@pytest.mark.slow
 def test_published_results_are_shown_only_when_asked_and_marked(page: str) -> None:
     assert page.count("<small>published</small>") == len(METHODS) * 5
     assert "Published results were not measured here" in page
@@ -197,6 +198,7 @@ def sweep_records(suite: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["sensitivity", "convergence", "ablation", "decomposition"])
+@pytest.mark.slow
 def test_every_kind_of_suite_has_its_page_with_and_without_records(kind: str) -> None:
     changed: dict[str, Any] = {
         "kind": kind,
@@ -243,6 +245,7 @@ def test_with_two_methods_the_verdict_is_that_of_wilcoxon() -> None:
     assert "Friedman" not in page
 
 
+@pytest.mark.slow
 def test_a_suite_without_a_control_has_a_page() -> None:
     suite = make_suite(folds=2, control=None, metrics=["average_precision"])
     page = render_report(gather(suite, make_records(suite)))
@@ -337,6 +340,7 @@ def test_what_holds_for_every_table_is_said_once(page: str) -> None:
     assert "Average precision: Higher is better." in notes
 
 
+@pytest.mark.slow
 def test_a_long_message_of_a_failure_is_cut_and_its_traceback_is_not() -> None:
     suite = make_suite(folds=2)
     page = render_report(gather(suite, [make_failure(suite, "pamb", "arts-9", 0, "long " * 100)]))

@@ -47,12 +47,14 @@ def test_equals_single_fits_with_tight_tolerance():
     assert_equals_single_fits(*problem(), VALUES, 1e-9, tol=1e-9, max_iter=200)
 
 
+@pytest.mark.slow
 def test_equals_single_fits_with_the_usual_stopping_rule():
     """Single precision for the steps: five digits, and the same number of iterations."""
     assert_equals_single_fits(*problem(), VALUES, 1e-5, tol=1e-3, max_iter=50)
 
 
 @pytest.mark.parametrize("shape", [(400, 6, 5), (40, 60, 8)])
+@pytest.mark.slow
 def test_tall_and_wide_features(shape):
     """A map is multiplied by its thin factor where features are few, as a whole where they are many."""
     assert_equals_single_fits(*problem(*shape), VALUES, 1e-8, tol=1e-7, max_iter=30)
@@ -72,6 +74,7 @@ def test_both_ways_to_multiply_are_met():
     assert grid._SymmetricMap(X, grid._Shared(X, Y, np.float64), 36).is_whole
 
 
+@pytest.mark.slow
 def test_little_memory_changes_nothing(monkeypatch):
     """Points that do not fit into memory together walk in groups."""
     X, Y, S = problem()
@@ -80,6 +83,7 @@ def test_little_memory_changes_nothing(monkeypatch):
     assert_equals_single_fits(X, Y, S, VALUES, 1e-9, tol=1e-9, max_iter=100)
 
 
+@pytest.mark.slow
 def test_labels_without_candidates_and_rows_without():
     X, Y, S = problem()
     Y[:, [0, 4]] = 0

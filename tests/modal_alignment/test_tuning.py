@@ -99,6 +99,7 @@ def test_the_choice_agrees_with_a_search_from_outside(partial_problem, monkeypat
         assert here["fold_precision"] == pytest.approx(there["fold_scores"], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_chosen_weights_given_by_hand_make_the_same_model(partial_problem):
     X, candidates, _ = partial_problem
     for settings in ({}, {"n_anchors": 30}, {"graph": neighbor_similarity(X)}):
@@ -132,6 +133,7 @@ def test_the_search_covers_all_weights_and_reports_them(partial_problem):
 
 
 @pytest.mark.usefixtures("whole_search")
+@pytest.mark.slow
 def test_weights_far_off_are_mended_and_what_was_given_does_not_matter():
     """Few clear rows: a γ of thousands drowns what can be learnt."""
     rng = np.random.default_rng(0)
@@ -178,6 +180,7 @@ def test_without_noise_nothing_is_lost_against_the_defaults():
     assert auto >= plain - 0.005
 
 
+@pytest.mark.slow
 def test_order_does_not_matter(partial_problem):
     X, candidates, _ = partial_problem
     rng = np.random.default_rng(5)
@@ -206,6 +209,7 @@ def test_draws_follow_the_random_state(partial_problem):
     assert len(tried(None)) > 5
 
 
+@pytest.mark.slow
 def test_forms_of_features_and_candidates(partial_problem):
     X, candidates, _ = partial_problem
     dense = PMLMA(tune=True, random_state=0).fit(X, candidates)
@@ -252,6 +256,7 @@ def test_more_labels_than_features(partial_problem):
         (("alignment", "prototypes"), {"alignment_weight": 0.01, "prototype_weight": 0.0}),
     ],
 )
+@pytest.mark.slow
 def test_weights_of_parts_left_out_are_not_searched(partial_problem, without, fixed):
     X, candidates, _ = partial_problem
     model = PMLMA(tune=True, without=without, random_state=0).fit(X, candidates)
@@ -329,6 +334,7 @@ def test_a_saved_model_keeps_its_evidence(partial_problem, tmp_path):
     assert_array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 def test_views_are_seen_while_weights_are_chosen(partial_problem):
     """Inner fits leave out a view that does not count, whatever form the views have."""
     X, candidates, _ = partial_problem

@@ -145,6 +145,7 @@ def test_bad_parameters(partial_problem, parameters, message):
         LIFT(**parameters).fit(X, candidates)
 
 
+@pytest.mark.slow
 def test_real_data(data_folder):
     """A little below kernel ridge on the same candidates (0.81), and as good as it on true labels (0.82)."""
     data = load_dataset("emotions-3", random_state=0)

@@ -61,6 +61,7 @@ def select(page: Any, name: str, value: str) -> None:
     page.get_by_role("combobox", name=name, exact=True).select_option(label=value)
 
 
+@pytest.mark.slow
 def test_overview(show: Watched) -> None:
     page = show(small_payload())
     assert page.locator("h1").inner_text() == "photos.csv"
@@ -187,6 +188,7 @@ def test_single_letters_can_be_switched_off(show: Watched) -> None:
     assert progress(page) == (1, 0)
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_every_visible_control(show: Watched) -> None:
     page = show(small_payload())
     wanted = set(
@@ -227,6 +229,7 @@ def test_buttons_and_other_tags_of_the_item(show: Watched) -> None:
     assert current(page) == ALL[4]
 
 
+@pytest.mark.slow
 def test_a_list_of_undecided_tags_follows_the_decisions(show: Watched) -> None:
     page = show(small_payload())
     select(page, "Decision", "undecided")
@@ -293,6 +296,7 @@ def test_decisions_are_stored_by_key_and_shared_by_windows(show: Watched) -> Non
     assert progress(page) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_browser_that_refuses_storage(show: Watched) -> None:
     refuse = "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('', 'SecurityError'); }});"
     page = show(small_payload(), before=refuse)
@@ -342,6 +346,7 @@ def test_the_export_is_exact_and_can_be_imported(show: Watched) -> None:
     assert export(page) == text
 
 
+@pytest.mark.slow
 def test_the_export_mentions_suggested_drops_without_a_decision(show: Watched) -> None:
     payload = small_payload()
     payload["cells"]["action"] = ["drop", "drop", "ask", "keep", "ask"]
@@ -486,6 +491,7 @@ def test_on_a_phone_the_details_are_a_sheet(show: Watched) -> None:
     assert page.get_by_text("No tag matches.").is_visible()
 
 
+@pytest.mark.slow
 def test_on_a_phone_in_landscape_list_and_buttons_are_visible(show: Watched) -> None:
     page = show(small_payload(), width=640, height=360)
     assert page.evaluate("document.documentElement.scrollWidth") <= 640
@@ -498,6 +504,7 @@ def test_on_a_phone_in_landscape_list_and_buttons_are_visible(show: Watched) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 def test_text_has_contrast(show: Watched, scheme: str) -> None:
     page = show(small_payload())
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
@@ -551,6 +558,7 @@ def test_markup_in_the_data_is_shown_as_text_and_never_run(show: Watched) -> Non
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
+@pytest.mark.slow
 def test_only_an_image_next_to_the_page_is_requested(show: Watched, tmp_path: Path) -> None:
     (tmp_path / "my photos").mkdir()
     (tmp_path / "my photos" / "a#1 50%.png").write_bytes(base64.b64decode(PNG))
@@ -571,6 +579,7 @@ def test_only_an_image_next_to_the_page_is_requested(show: Watched, tmp_path: Pa
     assert "ERR_FILE_NOT_FOUND" in show.troubles.pop()
 
 
+@pytest.mark.slow
 def test_a_page_without_doubtful_tags(show: Watched) -> None:
     payload = small_payload()
     payload.update(items=[], cells={name: [] for name in payload["cells"]})

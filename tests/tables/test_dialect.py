@@ -59,6 +59,7 @@ def test_bytes_that_windows_does_not_know_are_latin_1(file):
     assert (found.encoding, found.encoding_guessed) == ("latin-1", True)
 
 
+@pytest.mark.slow
 def test_the_odd_byte_may_stand_far_behind_the_first_lines(file):
     data = b"a,b\n" + b"1,2\n" * 400_000 + b"1,\xe9\n"
     assert detect_dialect(file(data)).encoding == "cp1252"

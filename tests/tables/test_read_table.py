@@ -178,6 +178,7 @@ TAG = st.text(st.characters(exclude_characters=";\r", exclude_categories=["Cs"])
         st.tuples(FINITE, st.lists(TAG, max_size=3), st.integers(-9, 9)), min_size=1, max_size=12
     ).filter(lambda rows: any(tag.strip() for _, tags, _ in rows for tag in tags))
 )
+@pytest.mark.slow
 def test_what_is_read_is_what_was_written(tmp_path_factory, rows):
     """A data set and a table of one file hold the numbers and tags that were written."""
     path = tmp_path_factory.mktemp("rows") / "file.csv"
@@ -425,6 +426,7 @@ def test_texts_that_differ_little_keep_what_they_differ_in():
     assert distances[0, 2] < 1e-6 < 0.01 < distances[[0, 0, 1], [1, 3, 3]].min()
 
 
+@pytest.mark.slow
 def test_a_short_new_text_is_not_thrown_far_away():
     """Known words without a frame, as no training text is written: the topic is likely, and others are not all likely."""
     texts, topics = headlines(150)
@@ -439,6 +441,7 @@ def test_a_short_new_text_is_not_thrown_far_away():
             assert found.min() < 0.5 < found.max(), (text, found)
 
 
+@pytest.mark.slow
 def test_the_transformer_is_saved_with_a_model(stories, tmp_path):
     pytest.importorskip("skops")
     table = read(stories, text="story", text_components=5)

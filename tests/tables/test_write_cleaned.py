@@ -167,6 +167,7 @@ TAG = st.one_of(
 
 @settings(deadline=None)
 @given(data=st.data())
+@pytest.mark.slow
 def test_odd_tags_make_the_round_trip(tmp_path_factory, data):
     """Whatever stands in cells and tags: nothing dropped is the same file, and what is dropped is exactly gone."""
     delimiter = data.draw(st.sampled_from(",;\t|"))

@@ -140,6 +140,7 @@ class LooksAtACorner(Broken):
         return scores
 
 
+@pytest.mark.slow
 def test_all_failures_are_named_at_once():
     expected = (
         "(?s)fails 2 of 17.*check_row_perm.*depend on the order.*check_feature_perm.*depend on the order"
@@ -148,6 +149,7 @@ def test_all_failures_are_named_at_once():
         check_pml_estimator(LooksAtACorner())
 
 
+@pytest.mark.slow
 def test_expected_failures_are_excused_and_must_exist():
     passed = check_pml_estimator(
         Broken(fault="rounded probabilities"),
