@@ -3,6 +3,7 @@
 import csv
 import io
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -96,6 +97,11 @@ def test_true_labels_are_cleaned_only_if_they_are_named(file, header):
     assert ("only if you name them" in error.problem) == ("truth" in header)
 
 
+def test_the_number_of_text_components_is_checked(file):
+    path = file("note,tags\nsome words,p\nother words,q\n")
+    refused(lambda: read(path, text="note", text_components=0), argument="text_components", value=0)
+
+
 def test_columns_beside_texts_are_told_to_be_unused(file):
     path = file("name,note,size,tags,truth,no\na,some words,1,p,p,1\nb,other words,2,q,q,1\n")
     table = read(path, text="note", id="name", ignore=["no"])
@@ -122,6 +128,32 @@ def test_label_columns_in_every_spelling(file):
     assert table.candidates.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
     assert table.label_names == ("a", "b")
     assert table.columns.labels == ("a", "b")
+
+
+def test_named_label_columns_lose_their_prefix_as_found_ones_do(file):
+    flags = file("v,candidate:x,candidate:y,truth:y,truth:x\n1,1,0,0,1\n2,1,1,1,0\n")
+    columns = {"labels": ["candidate:x", "candidate:y"], "true_labels": ["truth:x", "truth:y"]}
+    found, named = read(flags, truth=True), read(flags, **columns, truth=True)
+    assert found.label_names == named.label_names == ("x", "y")
+    assert found.truth.tolist() == named.truth.tolist() == [[1, 0], [0, 1]]
+    mixed = file("v,tags,truth:x,truth:y\n1,x,1,0\n2,x;y,0,1\n")
+    table = read(mixed, tags="tags", true_labels=["truth:x", "truth:y"])
+    assert table.label_names == ("x", "y")
+    assert table.truth.tolist() == [[1, 0], [0, 1]]
+    both = read(file("v,x,candidate:x\n1,1,0\n2,0,1\n"), labels=["x", "candidate:x"])
+    assert both.label_names == ("x", "candidate:x")
+
+
+def test_label_names_order_label_columns(file):
+    path = file("v,candidate:x,candidate:y,truth:x,truth:y\n1,1,0,1,0\n2,1,1,0,1\n")
+    table = read(path, label_names=["y", "x"], truth=True)
+    assert table.label_names == ("y", "x")
+    assert table.candidates.tolist() == [[0, 1], [1, 1]]
+    assert table.truth.tolist() == [[0, 1], [1, 0]]
+    assert table.columns.labels == ("candidate:y", "candidate:x")
+    for names in (("x",), ("x", "y", "z"), ("x", "x")):
+        call = partial(read, path, label_names=names)
+        refused(call, argument="label_names", path=path, value=names, expected=("x", "y"))
 
 
 def test_true_labels_are_never_features(file):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,9 @@ def test_what_is_wanted_must_be_said_and_fit_the_file(tmp_path: Path) -> None:
         refused(
             lambda option={name: value}: read(tmp_path / "new.npy", labeled=False, **option), argument=name
         )
+    for name, value in (("tags", "b"), ("labels", ("b",)), ("true_tags", "b"), ("label_names", ("x",))):
+        call = partial(read, path, labeled=False, features=["a"], **{name: value})
+        refused(call, argument=name, value=value)
     path.write_text("a,b\n")
     refused(lambda: read(path, labeled=False, features=["a"]), path=path)
 

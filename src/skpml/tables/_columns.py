@@ -48,7 +48,8 @@ class Columns:
     prefix, true_prefix : str
         What the names of 0/1 columns begin with; the rest is the name of the label.
     label_names : sequence of str, optional
-        Labels that tags may name, in this order. By default all tags that occur, sorted.
+        Labels that tags may name, in this order; of 0/1 columns, their labels in another order. By default all tags that
+        occur, sorted, or the order of the columns.
 
     See Also
     --------
@@ -162,7 +163,7 @@ def resolve_columns(
     for name in wanted.named:
         _check_present(path, header, name)
     _check_distinct(path, [name for name in header if name not in wanted.ignore])
-    found, label_names, true_names = _find_labels(path, header, wanted, truth=truth)
+    found, label_names = _find_labels(path, header, wanted, truth=truth)
     labels = (*found.label_columns, *found.true_label_columns)
     others = tuple(
         name for name in header if looks_like_labels(wanted, name) and name not in (*labels, *wanted.named)
@@ -188,25 +189,25 @@ def resolve_columns(
             "embeddings (", Argument("embeddings", ...), ") or numeric columns (", Argument("features", ...), ")",
             path=path,
         )  # fmt: skip
-    resolved = Resolved(replace(found, features=features), label_names or true_names, others, ())
+    resolved = Resolved(replace(found, features=features), label_names, others, ())
     unread = set(header).difference(resolved.read, others, wanted.ignore)
     return resolved._replace(unused=tuple(name for name in header if name in unread))
 
 
 def _find_labels(
     path: Path, header: Sequence[str], wanted: Columns, *, truth: bool
-) -> tuple[Columns, tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Find the columns of candidates and of true labels, and the label names that 0/1 columns give."""
+) -> tuple[Columns, tuple[str, ...] | None]:
+    """Find the columns of candidates and of true labels, and the label names if 0/1 columns or the caller give them."""
     free = [name for name in header if name not in {*wanted.ignore, *wanted.true_label_columns}]
-    found, names, true_names = wanted, wanted.labels, wanted.true_labels
+    found, names = wanted, _strip_prefix(wanted.labels, wanted.prefix)
+    true_names = _strip_prefix(wanted.true_labels, wanted.true_prefix)
     if not wanted.label_columns:
         alike = [name for name in free if name.strip().lower() == TAG_COLUMN]
         flags = tuple(name for name in free if name.startswith(wanted.prefix))
         if TAG_COLUMN in alike or len(alike) == 1:
             found = replace(found, tags=TAG_COLUMN if TAG_COLUMN in alike else alike[0])
         elif flags and not alike:
-            found = replace(found, labels=flags)
-            names = tuple(name.removeprefix(wanted.prefix) for name in flags)
+            found, names = replace(found, labels=flags), _strip_prefix(flags, wanted.prefix)
         elif CANDIDATE_COLUMN in free and not alike:
             found = replace(found, tags=CANDIDATE_COLUMN)
     true = [name for name in free if name == TRUTH_COLUMN or name.startswith(wanted.true_prefix)]
@@ -214,8 +215,7 @@ def _find_labels(
     if truth and not wanted.true_label_columns:
         flags = tuple(name for name in true if name.startswith(wanted.true_prefix))
         if flags:
-            found = replace(found, true_labels=flags)
-            true_names = tuple(name.removeprefix(wanted.true_prefix) for name in flags)
+            found, true_names = replace(found, true_labels=flags), _strip_prefix(flags, wanted.true_prefix)
         elif TRUTH_COLUMN in true:
             found = replace(found, true_tags=TRUTH_COLUMN)
     if not (found.label_columns or found.true_label_columns):
@@ -236,9 +236,27 @@ def _find_labels(
             found = replace(found, true_labels=tuple(column[name] for name in names or ()))
         true_names = names
     given = None if wanted.label_names is None else tuple(wanted.label_names)
-    if not (found.labels or found.true_labels):
-        names = given
-    return found, None if names is None else tuple(names), None if true_names is None else tuple(true_names)
+    flag_names = names or true_names
+    if flag_names is None or given is None:
+        return found, flag_names or given
+    if sorted(given) != sorted(flag_names):
+        problem = f" must name the labels of the 0/1 columns, {format_names(flag_names)}, in any order"
+        raise TableError(Argument("label_names"), problem, path=path, value=given, expected=flag_names)
+    order = [flag_names.index(name) for name in given]
+    ordered: dict[str, Any] = {
+        role: tuple(flags[place] for place in order)
+        for role in ("labels", "true_labels")
+        if (flags := getattr(found, role)) is not None
+    }
+    return replace(found, **ordered), given
+
+
+def _strip_prefix(columns: Sequence[str] | None, prefix: str) -> tuple[str, ...] | None:
+    """Return the labels of 0/1 columns; the names of the columns if their labels would not differ."""
+    if columns is None:
+        return None
+    names = tuple(name.removeprefix(prefix) for name in columns)
+    return names if len(set(names)) == len(names) else tuple(columns)
 
 
 def _check_distinct(path: Path, names: Sequence[str]) -> None:

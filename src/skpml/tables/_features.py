@@ -103,9 +103,6 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import Normalizer
 
-    if n_components < 1:
-        problem = f" must be at least 1, got {n_components}"
-        raise TableError(Argument("n_components"), problem, value=n_components)
     # The dtype is given by its name because model files hold no parameters that can be called, and types can be.
     words = CountVectorizer(max_features=_MOST_WORDS, dtype="float64")
     counted = ColumnTransformer([("words", words, 0)], sparse_threshold=1.0)

@@ -187,6 +187,9 @@ def read_table(
         raise TableError(*both, " exclude each other: a model learns from one of them")
     if separator == "":
         raise TableError(Argument("separator"), " must not be empty", value="", expected="such as ';'")
+    if text_components is not None and text_components < 1:
+        problem = f" must be at least 1, got {text_components}"
+        raise TableError(Argument("text_components"), problem, value=text_components)
     check_known_suffix(path, TABLE_SUFFIXES if labeled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES))
     check_file(path)
     if suffix in EMBEDDING_SUFFIXES:
@@ -194,6 +197,10 @@ def read_table(
         X = read_embeddings(path)
         ids, names = tuple(map(str, range(len(X)))), number_names("embeddings", X.shape[1])
         return Table(path=path, X=X, ids=ids, feature_names=names, feature_kind="embeddings")
+    for name in () if labeled else ("tags", "labels", "true_tags", "true_labels", "label_names"):
+        if (value := getattr(columns, name)) is not None:
+            problem = " does not apply with labeled=False, which reads no labels"
+            raise TableError(Argument(name), problem, path=path, value=value)
     if not labeled and (columns.features is None) == (columns.text is None):
         either = "the ", Argument("features"), " or the ", Argument("text")
         raise TableError("name either ", *either, " of the model", path=path)
@@ -457,5 +464,5 @@ def describe_unlabeled(candidates: LabelMatrix) -> Iterator[str]:
 
 
 def number_names(kind: str, count: int) -> tuple[str, ...]:
-    """Names of columns that came without: ``feature_0``, ``feature_1``, …"""
+    """Make names for columns that have none: ``feature_0``, ``feature_1`` and so on."""
     return tuple(f"{kind}_{column}" for column in range(count))
