@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import mannwhitneyu, norm
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
@@ -15,6 +17,7 @@ from sklearn.utils import Bunch
 from skpml import CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
+from skpml.cleaning._audit import _find_informative, _make_model
 from skpml.cleaning._judging import _count_at, count_wrong, cross_fit, find_reasons, judge
 from skpml.datasets import load_digits_attributes
 from skpml.likelihood import calibrate, fit_calibration
@@ -290,8 +293,64 @@ def test_thresholds_are_refused_before_any_work():
     # What is no estimator would fail as soon as it was used.
     with pytest.raises(ValueError, match="drop_below must not be above keep_above"):
         audit(X, Y, method=object(), drop_below=0.9, keep_above=0.1)
-    with pytest.raises(ValueError, match="budget must be at least 0"):
+    with pytest.raises(ValueError, match="budget must be an integer of at least 0"):
         audit(X, Y, method=object(), budget=-1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"Y": None}, "needs the candidate labels Y"),
+        ({"budget": 2.5}, "budget must be an integer"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer of at least 1"),
+        ({"label_names": list("abcdea")}, "'a' appears twice"),
+    ],
+)
+def test_arguments_are_refused_before_any_work(changes, message):
+    X, _, Y = made(n=30)
+    with pytest.raises(ValueError, match=message):
+        audit(**{"X": X, "Y": Y, "method": object(), **changes})
+
+
+def test_a_model_is_not_trained_without_features():
+    found = audit(Y=made(n=30)[2], probabilities=np.full((30, 6), 0.5))
+    with pytest.raises(ValueError, match="needs the features X"):
+        found.train_model(None)
+
+
+def test_output_of_transformers_may_be_set_to_data_frames():
+    pytest.importorskip("pandas")
+    X, _, Y = made(n=60)
+    expected = audit(X, Y, **FAST)
+    with config_context(transform_output="pandas"):
+        found = audit(X, Y, **FAST)
+        found.train_model(X)
+    assert_array_equal(found.confidences, expected.confidences)
+    assert found.doubts == expected.doubts
+
+
+@pytest.mark.parametrize("name", ["candidate-likelihood", "candidate_likelihood"])
+def test_models_of_large_tables_are_smaller(name):
+    assert _make_model(name, 5_000, 0).n_members > 3
+    assert _make_model(name, 7_000, 0).n_members == 3
+
+
+class Knows(Remembers):
+    """Has a noise rate, as any method can."""
+
+    def __init__(self, *, threshold=0.5, on_empty="ignore", noise_rate="auto"):
+        super().__init__(threshold=threshold, on_empty=on_empty)
+        self.noise_rate = noise_rate
+
+    def _fit(self, X, Y):
+        super()._fit(X, Y)
+        self.noise_rate_ = np.full(3, 0.123)
+
+
+def test_a_noise_rate_given_to_any_method_is_used():
+    X, _, Y = made(n=60, c=3)
+    assert_array_equal(audit(X, Y, method=Knows(noise_rate=0.123)).noise_rate, 0.123)
+    assert (audit(X, Y, method=Knows()).noise_rate != 0.123).all()
 
 
 class Counts(Remembers):
@@ -337,6 +396,14 @@ def test_a_classifier_is_trained_on_the_cleaned_labels():
     assert Counts.sizes[-1] == 70
 
 
+def certain(n=300, c=3, rate=0.2):
+    """Probabilities that nearly decide, the true labels, and candidates."""
+    rng = np.random.default_rng(0)
+    eta = 1 / (1 + np.exp(-rng.normal(-2, 3, size=(n, c))))
+    truth = (rng.random(eta.shape) < eta).astype(np.uint8)
+    return eta, truth, np.maximum(truth, rng.random(eta.shape) < rate).astype(np.uint8)
+
+
 class TestProbabilities:
     """Out-of-fold probabilities of any model instead of features."""
 
@@ -358,7 +425,7 @@ class TestProbabilities:
         wrong = (truth == 0)[Y > 0]
         assert roc_auc_score(wrong, -found.confidences[Y > 0]) > 0.8
         assert {doubt.reason.neighbors for doubt in found.doubts} == {0}
-        assert "similar rows" not in str(found.doubts[0].reason)
+        assert "similar rows have it" not in str(found.doubts[0].reason)
         # A level that is off does not change the answer.
         odds = (scores.clip(1e-6, 1 - 1e-6) / (1 - scores.clip(1e-6, 1 - 1e-6))) ** 0.7 / 3
         other = audit(None, Y, probabilities=odds / (1 + odds))
@@ -382,6 +449,71 @@ class TestProbabilities:
         with pytest.raises(ValueError, match="probabilities") as error:
             audit(None, Y, probabilities=wrong)
         assert all(fact in str(error.value) for fact in facts)
+
+    @pytest.mark.parametrize("constant", [0.0, 1e-9, 0.5, 1.0])
+    @pytest.mark.parametrize("budget", [None, 5])
+    def test_a_constant_never_drops_a_tag(self, constant, budget):
+        rng = np.random.default_rng(0)
+        # Labels of different frequency, which noise in proportion to it would explain.
+        Y = (rng.random((200, 5)) < [0.05, 0.1, 0.3, 0.6, 0.9]).astype(np.uint8)
+        found = audit(Y=Y, probabilities=np.full(Y.shape, constant), budget=budget)
+        assert_array_equal(found.clean_labels(), Y)
+        assert_array_equal(found.wrong.high, Y.sum(axis=0))
+
+    def test_random_numbers_never_drop_a_tag(self):
+        rng = np.random.default_rng(0)
+        Y = (rng.random((200, 5)) < [0.05, 0.1, 0.3, 0.6, 0.9]).astype(np.uint8)
+        found = audit(Y=Y, probabilities=rng.random(Y.shape))
+        assert_array_equal(found.clean_labels(), Y)
+
+    def test_order_beyond_chance_is_that_of_the_rank_sum_test(self):
+        eta, _, Y = certain()
+        eta[:, 2] = np.random.default_rng(5).random(len(eta))
+        chances = [mannwhitneyu(*(p[y == has] for has in (1, 0)), alternative="greater", method="asymptotic",
+                                use_continuity=False).pvalue for p, y in zip(eta.T, Y.T, strict=True)]  # fmt: skip
+        assert_array_equal(_find_informative(eta, Y), np.array(chances) < norm.sf(2))
+        assert_array_equal(_find_informative(eta, Y), [True, True, False])
+
+    def test_a_label_with_a_constant_probability_loses_no_tag(self):
+        eta, _, Y = certain()
+        eta[:, 1] = 0
+        found = audit(Y=Y, probabilities=eta)
+        assert (found.actions == "drop").any()
+        assert not (found.actions[:, 1] == "drop").any()
+
+    def test_zeros_count_as_the_smallest_probability(self):
+        eta, truth, Y = certain()
+        zero = np.random.default_rng(1).random(eta.shape) < 0.05
+        dropped = [
+            (audit(Y=Y, probabilities=np.where(zero, low, eta)).actions == "drop")
+            for low in (0.0, eta[~zero].min())
+        ]
+        assert dropped[1].any()
+        assert not (dropped[0] & ~dropped[1] & (truth > 0)).any()
+
+    @pytest.mark.parametrize("factor", [1e-3, 1e-6, 1e-9])
+    def test_the_level_may_be_far_off(self, factor):
+        eta, _, Y = certain()
+        odds = factor * eta / (1 - eta)
+        found, other = (audit(Y=Y, probabilities=p) for p in (eta, odds / (1 + odds)))
+        # The pull of the calibration towards no change counts as much as one row of 300.
+        assert_allclose(other.confidences, found.confidences, atol=0.03)
+
+    def test_columns_are_matched_by_name(self):
+        pandas = pytest.importorskip("pandas")
+        eta, _, Y = certain()
+        names = ["sea", "lake", "sky"]
+        frame = pandas.DataFrame(eta, columns=names)
+        sets = [{name for name, has in zip(names, row, strict=True) if has} for row in Y]
+        expected = audit(Y=Y, probabilities=eta).confidences
+        for given in (pandas.DataFrame(Y, columns=names), sets):
+            found = audit(Y=given, probabilities=frame[["sky", "sea", "lake"]])
+            order = [names.index(name) for name in found.label_names]
+            assert_allclose(found.confidences, expected[:, order], atol=1e-6)
+        found = audit(Y=Y, label_names=names, probabilities=frame[["sky", "sea", "lake"]])
+        assert_array_equal(found.confidences, expected)
+        with pytest.raises(ValueError, match=r"\['dog'\] are not labels, \['sky'\] are missing"):
+            audit(Y=sets, probabilities=frame.rename(columns={"sky": "dog"}))
 
     def test_something_to_judge_by_is_needed(self):
         with pytest.raises(ValueError, match="features X or probabilities"):

@@ -21,8 +21,7 @@ def reason(**changes):
 )
 def test_a_reason_in_words(better, end):
     assert str(reason(better=better)) == (
-        "1 of 10 similar rows have it (12% of all); leaving the tag aside, "
-        f"it is expected in 2% of such rows{end}"
+        f"1 of 10 similar rows have it (12% of all); the model expects it in 2% of similar rows{end}"
     )
 
 
@@ -33,4 +32,4 @@ def test_a_reason_in_words(better, end):
 def test_a_share_that_is_not_quite_none_or_all_is_not_shown_as_such(share, words):
     text = str(reason(probability=share, usual=share))
     assert f"({words} of all)" in text
-    assert f"expected in {words} of such rows" in text
+    assert f"expects it in {words} of similar rows" in text

@@ -130,7 +130,7 @@ def test_copies_of_a_row_do_not_tell_its_tags():
 @pytest.mark.parametrize(("budget", "instead"), [(None, "ask"), (0, "keep")])
 def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget, instead):
     """Three labels of twenty rows, all doubted; the second may be right, the third is rare."""
-    Y = np.ones((20, 3), dtype=np.uint8)
+    Y = np.repeat([[1], [0]], 20, axis=0).repeat(3, axis=1).astype(np.uint8)
     Y[9:, 2] = 0
     low = np.full(3, 0.01)
     found = Bunch(
@@ -143,8 +143,8 @@ def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget
     )
     # By its full name, since the package has a function of the same name.
     monkeypatch.setattr(import_module("skpml.cleaning._audit"), "judge", lambda *_, **__: found)
-    audited = audit(None, Y, probabilities=np.full(Y.shape, 0.5), budget=budget)
-    assert set(audited.actions[:, 0]) == {"drop"}
-    assert set(audited.actions[:, 1]) == {instead}
+    audited = audit(None, Y, probabilities=0.2 + 0.5 * Y, budget=budget)
+    assert set(audited.actions[:20, 0]) == {"drop"}
+    assert set(audited.actions[:20, 1]) == {instead}
     assert set(audited.actions[:9, 2]) == {instead}
     assert (audited.wrong.low[2], audited.wrong.high[2]) == (0, 9)

@@ -298,3 +298,13 @@ def test_what_the_rows_do_not_tell_is_not_dropped(run: Run) -> None:
     result = run("clean", "coins.csv", "-o", "cleaned.csv", "--method", "ridge")
     assert "Dropped 0;" in result.stdout
     assert Path("cleaned.csv").read_bytes() == Path("coins.csv").read_bytes()
+
+
+def test_tags_of_few_rows_are_reported_as_such(run: Run) -> None:
+    """Two groups of rows, and a tag of three rows."""
+    lines = [f"{i % 2}.{i:03d},{'sea' if i % 2 else 'lake'}" for i in range(200)]
+    lines = [line + ";ship" * (i in (0, 2, 4)) for i, line in enumerate(lines)]
+    Path("ships.csv").write_text("\n".join(["number,tags", *lines]) + "\n", encoding="utf-8")
+    result = run("clean", "ships.csv", "-o", "cleaned.csv", "--method", "ridge", "--drop-below", "1")
+    assert "fewer than 10 rows have such a tag" in result.stdout, result.output
+    assert Path("cleaned.csv").read_text(encoding="utf-8").count("ship") == 3

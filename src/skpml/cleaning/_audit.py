@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
+from scipy.stats import rankdata
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
-from skpml._validation import encode_labels, is_views
-from skpml.candidate_likelihood import CandidateLikelihood
+from skpml._validation import EncodedLabels, encode_labels, is_views
 from skpml.cleaning._judging import (
     ASK,
     DROP,
@@ -28,6 +30,7 @@ from skpml.cleaning._judging import (
     cross_fit,
     find_partners,
     find_reasons,
+    is_count,
     judge,
     suggest_actions,
     train,
@@ -37,6 +40,12 @@ from skpml.registry import get_method
 
 # With more rows than these, fits use fewer anchors and members, to end within minutes.
 _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1000, "n_members": 3}))
+# Given probabilities are moved if the median of their log-odds is further from 0: a calibration reaches them then.
+_FARTHEST_MEDIAN = 5.0
+# Given log-odds are clipped this far beyond 0 and their median: a few far ones must not decide the calibration.
+_FARTHEST = 12.0
+# Standard errors by which given probabilities must put candidates before other rows: over all labels, and of each label.
+_ERRORS_OF_ALL, _ERRORS_OF_EACH = 3.0, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,13 +143,20 @@ class Audit:
         -------
         estimator
             The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If X is None.
         """
+        if X is None:
+            raise ValueError("train_model needs the features X of the rows, got None.")
         return train(self.method, X, self.clean_labels(), max_rows=max_rows, random_state=self.random_state)
 
 
 def audit(
-    X: Any,
-    Y: Any,
+    X: Any = None,
+    Y: Any = None,
     *,
     probabilities: Any = None,
     method: Any = "candidate-likelihood",
@@ -158,13 +174,15 @@ def audit(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_features) or None
+    X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_features) or None, default=None
         Features. May be None if `probabilities` are given; reasons then do not count similar rows.
     Y : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels) or list of label sets
-        Candidate labels.
-    probabilities : array-like of shape (n_rows, n_labels) or None, default=None
-        Out-of-fold probabilities of any model: each row scored by a model that was not trained on it. Their order counts;
-        their level is calibrated. No model is fitted then.
+        Candidate labels; required.
+    probabilities : {array-like, DataFrame} of shape (n_rows, n_labels) or None, default=None
+        Out-of-fold probabilities of any model: each row scored by a model that was not trained on it. Their level is
+        calibrated by a shift and a factor of their log-odds. No tag of a label is dropped without a person if rows that
+        carry the label do not have higher probabilities than others, beyond chance. The columns of a data frame are
+        matched by name if the labels have names. No model is fitted then.
     method : str or estimator, default="candidate-likelihood"
         Name of a method, or an unfitted estimator of this library.
     label_names : sequence of str or None, default=None
@@ -195,9 +213,13 @@ def audit(
     Raises
     ------
     ValueError
-        If thresholds cross, shapes do not match, or probabilities are not numbers from 0 to 1.
+        If Y is missing, thresholds cross, shapes or names do not match, or probabilities are not numbers from 0 to 1.
     """
     check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
+    if not is_count(n_neighbors) or n_neighbors < 1:
+        raise ValueError(f"n_neighbors must be an integer of at least 1, got {n_neighbors!r}.")
+    if Y is None:
+        raise ValueError("audit needs the candidate labels Y, got None.")
     if is_views(X):
         raise ValueError("audit takes one matrix X; put the columns of the views side by side.")
     labels = encode_labels(Y)
@@ -205,6 +227,9 @@ def audit(
     names = tuple(map(str, labels.classes)) if label_names is None else tuple(label_names)
     if len(names) != candidates.shape[1]:
         raise ValueError(f"label_names has {len(names)} names for {candidates.shape[1]} labels.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"The names of the labels must differ, but {twice!r} appears twice.")
     if X is None and probabilities is None:
         raise ValueError("audit needs features X or probabilities, got neither.")
     if X is not None:
@@ -214,28 +239,32 @@ def audit(
     model = _make_model(method, len(candidates), random_state)
     whole: Any = None
     order = None
+    undecided = candidates.sum(axis=0) < ENOUGH_CANDIDATES
     if probabilities is None:
         sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
-        whole, scores, order = cross_fit(model, X, candidates, progress=progress, **sizes)
+        # Transformers inside models must return arrays.
+        with config_context(transform_output="default"):
+            whole, scores, order = cross_fit(model, X, candidates, progress=progress, **sizes)
     else:
-        scores = _check_probabilities(probabilities, candidates.shape)
-    known = isinstance(whole, CandidateLikelihood) and not is_auto(whole.noise_rate)
-    rates = whole.noise_rate_ if known else None
+        given = _match_columns(probabilities, labels, names, label_names)
+        scores = _bound_probabilities(_check_probabilities(given, candidates.shape))
+        undecided |= ~_find_informative(scores, candidates)
+    known = not is_auto(getattr(whole, "noise_rate", "auto"))
+    rates = getattr(whole, "noise_rate_", None) if known else None
     of_all = getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None
     found = judge(scores, candidates, rates=rates, of_all=of_all, order=order)
-    rare = candidates.sum(axis=0) < ENOUGH_CANDIDATES
     actions = np.full(candidates.shape, "", dtype="<U4")
     actions[candidates > 0] = suggest_actions(
         found.confidences[candidates > 0], drop_below=drop_below, keep_above=keep_above, budget=budget
     )
-    actions[(actions == DROP) & ((found.at_least_noise > 0.5) | rare)] = ASK if budget is None else KEEP
+    actions[(actions == DROP) & ((found.at_least_noise > 0.5) | undecided)] = ASK if budget is None else KEEP
     options = {"n_neighbors": n_neighbors, "random_state": random_state}
     return Audit(
         confidences=found.confidences,
         probabilities=found.probabilities,
         actions=actions,
         doubts=_find_doubts(X, candidates, actions, found, label_names=names, **options),
-        wrong=count_wrong(found, candidates, unknown=rare),
+        wrong=count_wrong(found, candidates, unknown=undecided),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
         noise_range=found.noise_range,
@@ -260,6 +289,50 @@ def _find_doubts(
         Doubt(row=i, label=j, confidence=float(sure[i, j]), action=str(actions[i, j]), reason=reason)
         for i, j, reason in cells
     ]
+
+
+def _match_columns(
+    given: Any, labels: EncodedLabels, names: tuple[str, ...], label_names: Sequence[str] | None
+) -> Any:
+    """Return a data frame of probabilities with its columns in the order of the labels, if these have names."""
+    if not hasattr(given, "columns") or not (labels.named or label_names is not None):
+        return given
+    columns = [str(column) for column in given.columns]
+    for known in (names, tuple(map(str, labels.classes))):
+        if sorted(columns) == sorted(known):
+            return given.iloc[:, [columns.index(name) for name in known]]
+    unknown, missing = sorted(set(columns) - set(names)), sorted(set(names) - set(columns))
+    raise ValueError(
+        f"The columns of probabilities must be the labels: {unknown[:5]} are not labels, {missing[:5]} are missing."
+    )
+
+
+def _find_informative(scores: Floats, Y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return for which labels the scores put rows that carry the label before others, more than by chance.
+
+    Otherwise only the frequencies of labels are left to explain, which noise in proportion to them does, and all tags
+    would look wrong. The statistic is that of the rank-sum test.
+    """
+    n, carried = len(Y), (Y > 0).sum(axis=0)
+    surplus = np.sum(rankdata(scores, axis=0) * (Y > 0), axis=0) - carried * (n + 1) / 2
+    variance = carried * (n - carried) * (n + 1) / 12
+    enough = surplus.sum() > _ERRORS_OF_ALL * np.sqrt(variance.sum())
+    return np.asarray(enough & (surplus > _ERRORS_OF_EACH * np.sqrt(variance)))
+
+
+def _bound_probabilities(given: Floats) -> Floats:
+    """Return given probabilities with log-odds within a range in which a calibration reaches every level.
+
+    Zeros and ones get the nearest other probability, or that of one case among n + 2 if this is more extreme.
+    """
+    least = 1 / (len(given) + 2)
+    low, high = given[given > 0], given[given < 1]
+    low, high = low.min(initial=least), high.max(initial=1 - least)
+    log_odds = np.asarray(logit(np.clip(given, low, high)))
+    middle = float(np.median(log_odds))
+    moved = float(np.clip(middle, -_FARTHEST_MEDIAN, _FARTHEST_MEDIAN))
+    bounds = min(moved, 0.0) - _FARTHEST, max(moved, 0.0) + _FARTHEST
+    return np.asarray(expit(np.clip(log_odds - middle + moved, *bounds)))
 
 
 def _check_probabilities(given: Any, shape: tuple[int, ...]) -> Floats:
@@ -287,6 +360,6 @@ def _make_model(method: Any, n_rows: int, random_state: int) -> Any:
         model.set_params(on_empty="ignore")
     if "random_state" in parameters and parameters["random_state"] is None:
         model.set_params(random_state=random_state)
-    if isinstance(method, str) and method == "candidate-likelihood":
+    if isinstance(method, str) and get_method(method).name == "candidate-likelihood":
         model.set_params(**next((modest for limit, modest in _LARGE if n_rows > limit), {}))
     return model

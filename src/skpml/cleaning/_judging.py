@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
-from skpml.candidate_likelihood import CandidateLikelihood
 from skpml.features import RangeScaler
 from skpml.likelihood import (
     apply_level,
@@ -74,7 +74,7 @@ def cross_fit(
     probabilities = np.empty(Y.shape)
     for fold, (rows, held_out) in enumerate(cut.splits):
         report(fold + 1, n_folds + 1, f"rows without fold {fold + 1} of {n_folds}")
-        fit = whole.refit if isinstance(whole, CandidateLikelihood) else clone(model).fit
+        fit = whole.refit if hasattr(whole, "refit") else clone(model).fit
         without = fit(cut.rows(rows[:max_rows]), Y[rows[:max_rows]])
         probabilities[held_out] = without.predict_proba(cut.rows(held_out))
     report(n_folds + 1, n_folds + 1, "done")
@@ -84,13 +84,14 @@ def cross_fit(
 def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: int) -> Any:
     """Fit a clone of a model to all rows, or to ``max_rows`` random ones."""
     rows = InnerFolds(X, Y, n_folds=2, random_state=random_state, copies_together=True)
-    return _fit_some(model, rows, max_rows)
+    with config_context(transform_output="default"):
+        return _fit_some(model, rows, max_rows)
 
 
 def _fit_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
     fit = clone(model).fit
     few_copies = len(rows.distinct) > (1 - _FEW_COPIES) * len(rows.candidates)
-    if isinstance(model, CandidateLikelihood) and not few_copies:
+    if hasattr(model, "refit") and not few_copies:
         # Settings are chosen without copies of rows, which make memorizing look good.
         once = rows.shuffled[np.isin(rows.shuffled, rows.distinct)][:max_rows]
         fit = fit(rows.rows(once), rows.candidates[once]).refit
@@ -208,14 +209,19 @@ def benefit(confidences: NDArray[Any]) -> NDArray[Any]:
     return np.minimum(confidences, 1 - confidences)
 
 
+def is_count(value: Any) -> bool:
+    """Return whether a value is an integer, which a bool is not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_thresholds(*, drop_below: float, keep_above: float, budget: int | None) -> None:
-    """Raise an error if thresholds cross or a budget is negative."""
+    """Raise an error if thresholds cross or a budget is not a number of tags."""
     if not 0 <= drop_below <= keep_above <= 1:
         raise ValueError(
             f"drop_below must not be above keep_above, both between 0 and 1, got {drop_below!r} and {keep_above!r}."
         )
-    if budget is not None and budget < 0:
-        raise ValueError(f"budget must be at least 0, got {budget!r}.")
+    if budget is not None and not (is_count(budget) and budget >= 0):
+        raise ValueError(f"budget must be an integer of at least 0, got {budget!r}.")
 
 
 def suggest_actions(
@@ -285,7 +291,7 @@ class Reason:
     better: tuple[str, ...]
 
     def __str__(self) -> str:
-        text = f"leaving the tag aside, it is expected in {_percent(self.probability)} of such rows"
+        text = f"the model expects it in {_percent(self.probability)} of similar rows"
         if self.neighbors:
             usual = _percent(self.usual)
             text = f"{self.carried} of {self.neighbors} similar rows have it ({usual} of all); {text}"
@@ -348,7 +354,8 @@ def _find_neighbors(X: Any, rows: NDArray[np.intp], count: int, random_state: in
     known = np.arange(n)
     if n > _MOST_ROWS:
         known = np.sort(np.random.default_rng(random_state).permutation(n)[:_MOST_ROWS])
-    scaled = RangeScaler().fit_transform(X)
+    with config_context(transform_output="default"):
+        scaled = RangeScaler().fit_transform(X)
     count = min(count, len(known) - 1)
     search = NearestNeighbors(n_neighbors=count + 1).fit(scaled[known])
     found = known[search.kneighbors(scaled[rows], return_distance=False)]

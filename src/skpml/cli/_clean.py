@@ -315,6 +315,8 @@ def _describe(table: Table, embeddings: str | None) -> str:
 
 
 def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
+    from skpml.likelihood import ENOUGH_CANDIDATES
+
     estimate, low, high = found.wrong.total
     to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
     dropped = int(np.count_nonzero(found.actions == "drop"))
@@ -324,9 +326,13 @@ def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
     ui.say(f"About {wrong} wrong (between {low:,.0f} and {high:,.0f}).")
     are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
     ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
-    if withheld := sum(doubt.confidence < drop_below for doubt in to_ask):
-        looks = "looks" if withheld == 1 else "look"
-        ui.say(f"Of these, {withheld:,} {looks} wrong, but the data are too uninformative to drop such tags.")
+    rare = table.candidates.sum(axis=0) < ENOUGH_CANDIDATES
+    withheld = [bool(rare[doubt.label]) for doubt in to_ask if doubt.confidence < drop_below]
+    few = f"fewer than {ENOUGH_CANDIDATES} rows have such a tag"
+    reasons = {True: few, False: "the data are too uninformative to drop such tags"}
+    for is_rare, why in reasons.items():
+        if number := withheld.count(is_rare):
+            ui.say(f"Of these, {number:,} {'looks' if number == 1 else 'look'} wrong, but {why}.")
     _show_emptied(table, found.clean_labels() > 0)
 
 
