@@ -3,6 +3,7 @@
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 # Before SciPy is imported: lets scikit-learn's own array API check run instead of being skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = chosen
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Remember what was skipped; what is skipped at import is remembered by its file."""
     if not config.getoption("--skipped-before"):
         skipped = {report.nodeid for report in terminalreporter.stats.get("skipped", [])}

@@ -199,7 +199,7 @@ class TestSparse:
     @staticmethod
     def rows(n=80, d=30, dtype=np.float64):
         rng = np.random.default_rng(0)
-        X = scipy.sparse.random_array((n, d), density=0.1, format="csr", rng=rng).astype(dtype).toarray()
+        X = scipy.sparse.random(n, d, density=0.1, format="csr", random_state=rng).astype(dtype).toarray()
         X[:, 3] = rng.normal(1e5, 1, n)  # without zeros, and far from them
         X[:, 4] *= -5
         X[:, 5] = 0
@@ -254,7 +254,7 @@ class TestSparse:
     )
     def test_no_dense_matrix_of_the_features_is_made(self, model):
         n, d = 3000, 20_000
-        X = scipy.sparse.random_array((n, d), density=0.001, format="csr", rng=np.random.default_rng(0))
+        X = scipy.sparse.random(n, d, density=0.001, format="csr", random_state=0)
         y = np.eye(3)[np.arange(n) % 3]
         tracemalloc.start()
         try:

@@ -176,8 +176,8 @@ class FBDPML(AnchorClassifier):
     %(reference_and_data)s
     >>> from skpml.baselines import FBDPML
     >>> model = FBDPML(random_state=0).fit(X, candidates)
-    >>> model.memberships_.sum(axis=1).round(6).max()
-    np.float64(1.0)
+    >>> float(model.memberships_.sum(axis=1).round(6).max())
+    1.0
     """
 
     lam1: float = 0.01

@@ -348,8 +348,8 @@ class PMLND(BasePMLClassifier):
     %(reference_and_data)s
     >>> from skpml.baselines import PMLND
     >>> model = PMLND().fit(X, candidates)
-    >>> model.confidences_.sum(axis=1).round(6).min()
-    np.float64(1.0)
+    >>> float(model.confidences_.sum(axis=1).round(6).min())
+    1.0
     """
 
     beta: float = 4.0
