@@ -1,6 +1,7 @@
 """Find wrong labels: audit candidates, suggest actions, read and write the decisions of a person."""
 
 from skpml.cleaning._audit import Audit, Doubt, audit
+from skpml.cleaning._batch import Question
 from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions
 from skpml.cleaning._judging import Reason, WrongCounts, suggest_actions
 
@@ -8,6 +9,7 @@ __all__ = [
     "Audit",
     "Decisions",
     "Doubt",
+    "Question",
     "Reason",
     "WrongCounts",
     "audit",

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from skpml._validation import EncodedLabels, encode_labels, is_views
+from skpml.cleaning._batch import Question, propose_batch, random_order
 from skpml.cleaning._judging import (
     ASK,
     DROP,
@@ -90,6 +91,8 @@ class Audit:
         Candidates that are not simply kept, the most useful to check first.
     wrong : WrongCounts
         Estimated numbers of wrong candidates by label.
+    batch : list of Question
+        The next candidates to check: a random part first, then those where an answer helps most.
     partners : tuple of (str or None)
         For each label the one that is true more often than usual where the label is wrong; None if there is none.
     noise_rate : ndarray of shape (n_labels,)
@@ -111,6 +114,7 @@ class Audit:
     actions: NDArray[np.str_]
     doubts: list[Doubt]
     wrong: WrongCounts
+    batch: list[Question]
     partners: tuple[str | None, ...]
     noise_rate: Floats
     noise_range: tuple[Floats, Floats]
@@ -165,6 +169,7 @@ def audit(
     drop_below: float = 0.25,
     keep_above: float = 0.75,
     budget: int | None = None,
+    batch_size: int = 100,
     n_neighbors: int = 10,
     max_rows: int = MAX_ROWS,
     random_state: int = 0,
@@ -196,6 +201,8 @@ def audit(
         See :func:`suggest_actions`.
     budget : int or None, default=None
         See :func:`suggest_actions`.
+    batch_size : int, default=100
+        Number of candidates to check next.
     n_neighbors : int, default=10
         Number of similar rows that a reason counts.
     max_rows : int, default=40000
@@ -259,12 +266,15 @@ def audit(
     )
     actions[(actions == DROP) & ((found.at_least_noise > 0.5) | undecided)] = ASK if budget is None else KEEP
     options = {"n_neighbors": n_neighbors, "random_state": random_state}
+    places = random_order(candidates, random_state)
+    verified = np.zeros(candidates.shape, dtype=np.int8)
     return Audit(
         confidences=found.confidences,
         probabilities=found.probabilities,
         actions=actions,
         doubts=_find_doubts(X, candidates, actions, found, label_names=names, **options),
         wrong=count_wrong(found, candidates, unknown=undecided),
+        batch=propose_batch(places, verified, benefit(found.confidences), size=batch_size),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
         noise_range=found.noise_range,

@@ -1,0 +1,73 @@
+"""Which tags a person should check next: some at random, which show how many are wrong, and some where it helps most.
+
+All candidates stand in one random order, which depends on the candidates and a seed alone. A prefix of it is a random
+sample, whatever else was checked, and however many batches it took: so the estimate from it stays valid while the other
+part of each batch is chosen by what the model finds useful.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Share of a batch that is drawn at random.
+RANDOM_SHARE = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A tag that a person is asked to check.
+
+    Parameters
+    ----------
+    row : int
+        Row of the tag.
+    label : int
+        Its label, by position.
+    drawn : int
+        Place of the tag in the random order of all tags, from 1; 0 if it was chosen because its answer helps most.
+    """
+
+    row: int
+    label: int
+    drawn: int
+
+
+def random_order(Y: NDArray[Any], random_state: int) -> NDArray[np.intp]:
+    """Return the place of each candidate in a random order, from 1; 0 outside the candidates.
+
+    The order is stratified: in every prefix, labels have their share of the candidates, up to one cell each. The chance
+    to be within a prefix is the same for all cells.
+    """
+    random = np.random.default_rng(random_state)
+    key = np.full(Y.shape, np.inf)
+    for label in range(Y.shape[1]):
+        rows = np.flatnonzero(Y[:, label] > 0)
+        key[rows, label] = (random.permutation(len(rows)) + random.random()) / max(len(rows), 1)
+    cells = np.argsort(key, axis=None, kind="stable")[: int((Y > 0).sum())]
+    places = np.zeros(Y.size, dtype=np.intp)
+    places[cells] = np.arange(1, len(cells) + 1)
+    return places.reshape(Y.shape)
+
+
+def find_sample(places: NDArray[np.intp], verified: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which verified cells are a random sample: the longest prefix of the order that is verified."""
+    unknown = places[(places > 0) & (verified == 0)]
+    return (places > 0) & (places < unknown.min(initial=places.max() + 1))
+
+
+def propose_batch(
+    places: NDArray[np.intp], verified: NDArray[Any], usefulness: NDArray[Any], *, size: int
+) -> list[Question]:
+    """Return the next cells to check: the next ones of the random order, then those that help most."""
+    left = np.flatnonzero((places > 0) & (verified == 0))
+    place = places.flat[left]
+    drawn = left[np.argsort(place)[: round(size * RANDOM_SHARE)]]
+    others = np.setdiff1d(left, drawn)
+    useful = others[np.argsort(-usefulness.flat[others], kind="stable")[: max(size - len(drawn), 0)]]
+    cells = [(cell, int(places.flat[cell])) for cell in drawn.tolist()] + [(cell, 0) for cell in useful.tolist()]
+    n_labels = places.shape[1]
+    return [Question(row=cell // n_labels, label=cell % n_labels, drawn=drawn) for cell, drawn in cells]
