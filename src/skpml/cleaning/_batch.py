@@ -68,6 +68,8 @@ def propose_batch(
     drawn = left[np.argsort(place)[: round(size * RANDOM_SHARE)]]
     others = np.setdiff1d(left, drawn)
     useful = others[np.argsort(-usefulness.flat[others], kind="stable")[: max(size - len(drawn), 0)]]
-    cells = [(cell, int(places.flat[cell])) for cell in drawn.tolist()] + [(cell, 0) for cell in useful.tolist()]
+    cells = [(cell, int(places.flat[cell])) for cell in drawn.tolist()] + [
+        (cell, 0) for cell in useful.tolist()
+    ]
     n_labels = places.shape[1]
     return [Question(row=cell // n_labels, label=cell % n_labels, drawn=drawn) for cell, drawn in cells]
