@@ -13,7 +13,6 @@ from skpml.baselines._fbd_pml import (
     FBDPML,
     minimize_on_simplex,
     solve,
-    squared_distances,
     update_memberships,
     update_predictive_labels,
     update_prototypes,
@@ -95,12 +94,6 @@ class TestRowStep:
         assert_array_equal(f, [[0, 0, 0], [0, 0.5, 0.5]])
 
 
-def test_squared_distances():
-    X, _, _ = problem()
-    M = X[:5] + 1
-    assert_allclose(squared_distances(X, M), ((X[:, None] - M) ** 2).sum(axis=2), atol=1e-10)
-
-
 def test_prototypes_are_weighted_means():
     X, Y, _ = problem()
     F = Y / Y.sum(axis=1, keepdims=True)
@@ -123,7 +116,8 @@ def test_no_update_raises_the_objective(weights):
         states.append((W, M, F, P))
         M = update_prototypes(X, F)
         states.append((W, M, F, P))
-        F = update_memberships(F, P, Y, squared_distances(X, M), mass, A, degrees, weights)
+        D = ((X[:, None] - M) ** 2).sum(axis=2)
+        F = update_memberships(F, P, Y, D, mass, A, degrees, weights)
         states.append((W, M, F, P))
         P = update_predictive_labels(mapped @ W, F, Y, mass, weights)
         states.append((W, M, F, P))

@@ -21,7 +21,6 @@ from skpml.baselines._pml_plr import (
     rotate_candidates,
     simplex_shift,
     solve,
-    squared_distances,
     update_codes,
     update_directions,
     update_pseudo_labels,
@@ -198,7 +197,6 @@ class TestReconstruction:
         V = rng.normal(size=(40, 3))
         G = ((X[:, None] - X) ** 2).sum(axis=2)
         assert_allclose(distance_product(X, V), G @ V, atol=1e-10)
-        assert_allclose(squared_distances(X), G, atol=1e-12)
         C = Reconstruction.nearest(rng.normal(size=(len(X), 3)), rng.normal(size=(len(X), 3)))
         for known in (None, G):
             assert_allclose(distance_loss(C, X, known), np.sum(dense(C) * G), rtol=1e-12)

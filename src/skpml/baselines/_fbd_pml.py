@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import euclidean_distances
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
@@ -34,7 +35,7 @@ def solve(mapped: Array, X: Array, Y: Array, similarity: Any, model: FBDPML) -> 
         W = solve_ridge(mapped.T @ P)
         scores = mapped @ W
         M = update_prototypes(X, F)
-        D = squared_distances(X, M)
+        D = euclidean_distances(X, M, squared=True)
         mass = np.maximum(P.sum(axis=1, keepdims=True), _SMALLEST_MASS)
         F = update_memberships(F, P, Y, D, mass, similarity, degrees, model)
         P = update_predictive_labels(scores, F, Y, mass, model)
@@ -67,12 +68,6 @@ def update_prototypes(X: Array, F: Array) -> Array:
     """M: means of the rows, weighted by their squared memberships, ``m_j = Σ_i F_ij² x_i / Σ_i F_ij²``."""
     squares = F * F
     return (squares.T @ X) / (squares.sum(axis=0)[:, None] + _TINY)
-
-
-def squared_distances(X: Array, M: Array) -> Array:
-    """Compute ``‖x_i − m_j‖²`` for every row and prototype."""
-    sizes = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", M, M)
-    return np.maximum(sizes - 2 * X @ M.T, 0)
 
 
 def update_memberships(

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, gen_batches
 
 from skpml._docstrings import fill_docstring
 from skpml.base import BasePMLClassifier, MethodFacts
@@ -96,9 +96,7 @@ def count_votes(
 ) -> NDArray[Any]:
     """Count weighted votes for each of the c labels and the virtual one, n×(c + 1)."""
     first, second = _incidence(pairs[:, 0], weights, c), _incidence(pairs[:, 1], weights, c)
-    won = (decisions > -_UNDECIDED).astype(np.float64)
-    won += decisions > _UNDECIDED
-    won /= 2
+    won = np.where(np.abs(decisions) <= _UNDECIDED, 0.5, decisions > 0)
     return won @ first + (1 - won) @ second
 
 
@@ -118,9 +116,7 @@ def _incidence(labels: NDArray[np.intp], weights: NDArray[Any], c: int) -> scipy
 def vote_likelihoods(votes: NDArray[np.intp], members: NDArray[np.bool_]) -> Matrix:
     """Compute the share of each vote count 0 … c − 1 among the members of each label (c×c), smoothed by one row each."""
     c = votes.shape[1]
-    counts = np.empty((c, c))
-    for label in range(c):
-        counts[label] = np.bincount(votes[members[:, label], label], minlength=c)
+    counts = np.array([np.bincount(votes[members[:, j], j], minlength=c) for j in range(c)])
     return (1 + counts) / (c + counts.sum(axis=1, keepdims=True))
 
 
@@ -287,9 +283,8 @@ class PARTICLE(BasePMLClassifier):
 
     def _decisions(self, scaled: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield decision values of all models for blocks of rows."""
-        step = max(1, _BLOCK_SIZE // max(1, len(self.pairs_)))
-        for start in range(0, len(scaled), step):
-            yield scaled[start : start + step] @ self.coef_.T + self.intercept_
+        for rows in gen_batches(len(scaled), max(1, _BLOCK_SIZE // max(1, len(self.pairs_)))):
+            yield scaled[rows] @ self.coef_.T + self.intercept_
 
     def _splitting_scores(self, decisions: NDArray[Any]) -> NDArray[Any]:
         c = len(self.classes_)

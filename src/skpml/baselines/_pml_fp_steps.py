@@ -19,6 +19,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from sklearn.utils import gen_batches
 
 from skpml.baselines._common import Matrix
 
@@ -55,9 +56,8 @@ def equal_size_blocks(
     for size in np.unique(sizes[sizes > 0]).tolist():
         rows = np.flatnonzero(sizes == size)
         members = np.nonzero(sets[rows])[1].reshape(len(rows), size)
-        step = max(1, cells // row_cells(size))
-        for start in range(0, len(rows), step):
-            yield rows[start : start + step], members[start : start + step]
+        for part in gen_batches(len(rows), max(1, cells // row_cells(size))):
+            yield rows[part], members[part]
 
 
 def smooth_hinge(slack: Matrix) -> tuple[Matrix, Matrix]:
@@ -150,9 +150,11 @@ def update_confidences(
     """
     confidences = np.zeros_like(current)
     c = candidates.shape[1]
-    for rows, members in equal_size_blocks(
-        candidates, lambda size: max(size * c, _family_size(size)), _SET_CELLS
-    ):
+
+    def row_cells(size: int) -> int:
+        return max(size * c, 1 << size if size <= MAX_ENUMERATED else size)
+
+    for rows, members in equal_size_blocks(candidates, row_cells, _SET_CELLS):
         block = np.arange(len(rows))[:, None]
         f = scores[rows]
         loss, _ = smooth_hinge(1 - f[block, members][:, :, None] + f[:, None, :])
@@ -248,10 +250,6 @@ def _value(confidences: Matrix, own: Matrix, saved: Matrix, reward: Matrix) -> M
 
 def _tolerance(own: Matrix) -> Matrix:
     return _TIE * np.abs(own).max(axis=1)
-
-
-def _family_size(m: int) -> int:
-    return 1 << m if m <= MAX_ENUMERATED else m
 
 
 @cache

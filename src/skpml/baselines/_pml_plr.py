@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
-from sklearn.utils import Bunch
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import Bunch, gen_batches
 
 from skpml._docstrings import fill_docstring
+from skpml._validation import is_number
 from skpml.base import MethodFacts
 from skpml.baselines._common import AnchorClassifier, Array, History, append, square
 from skpml.linalg import polar_factor, ridge_factor
@@ -95,9 +96,7 @@ def simplex_shift(Z: Array) -> Array:
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    size = max(1, _BLOCK_CELLS // n_columns)
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
+    return gen_batches(n_rows, max(1, _BLOCK_CELLS // n_columns))
 
 
 def solve(mapped: Array, X: Array, Y: Array, laplacian: Any, model: PMLPLR) -> Bunch:
@@ -110,7 +109,7 @@ def solve(mapped: Array, X: Array, Y: Array, laplacian: Any, model: PMLPLR) -> B
     alpha, beta = model.alpha, model.beta
     solve_ridge = ridge_factor(mapped, ridge=float(model.lam))
     root, rank = gram_root(Y)
-    distances = squared_distances(X) if len(X) ** 2 <= _STORED_CELLS else None
+    distances = euclidean_distances(X, squared=True) if len(X) ** 2 <= _STORED_CELLS else None
     # C starts as the identity.
     F, E, CtY, gram = Y, np.zeros_like(Y), Y, lambda V: V
     ridge_scores = mapped @ solve_ridge(mapped.T @ Y.astype(mapped.dtype))
@@ -223,16 +222,6 @@ def distance_product(X: Array, H: Array) -> Array:
     """Compute ``G H`` for the squared distances ``G = g1ᵀ + 1gᵀ − 2XXᵀ`` between rows of X with squared lengths g."""
     sizes = np.einsum("ij,ij->i", X, X)
     return np.outer(sizes, H.sum(axis=0)) + sizes @ H - 2 * X @ (X.T @ H)
-
-
-def squared_distances(X: Array) -> Array:
-    """Compute G."""
-    sizes = np.einsum("ij,ij->i", X, X)
-    G = X @ X.T
-    G *= -2
-    G += sizes
-    G += sizes[:, None]
-    return G
 
 
 def distance_loss(C: Reconstruction, X: Array, G: Array | None) -> float:
@@ -363,9 +352,8 @@ class PMLPLR(AnchorClassifier):
     )
 
     def _check_parameters(self) -> None:
-        ratio = self.ratio
-        if not isinstance(ratio, Real) or isinstance(ratio, bool) or not 0 < ratio <= 1:
-            raise ValueError(f"ratio must be a number above 0 and at most 1, got {ratio!r}.")
+        if not is_number(self.ratio) or not 0 < self.ratio <= 1:
+            raise ValueError(f"ratio must be a number above 0 and at most 1, got {self.ratio!r}.")
         super()._check_parameters()
 
     def _fit(self, X: Any, Y: Array) -> Array:
