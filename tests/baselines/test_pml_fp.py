@@ -310,7 +310,7 @@ class TestConfidenceStep:
 class TestLoop:
     def fit(self, method, weight, X, Y, **options):
         linear, reward = terms(method, X, Y, weight)
-        return solve(X, Y, C1=1.0, linear_cost=linear, pair_reward=reward, **options), linear, reward
+        return solve(X, Y, linear, reward, PMLFP(**options)), linear, reward
 
     def test_no_half_step_raises_the_objective(self, method, weight):
         X, Y = problem(n=80)
@@ -361,11 +361,11 @@ class TestLoop:
     def test_rows_without_candidates_have_no_say(self, method, weight):
         X, Y = problem()
         linear, reward = terms(method, X, Y, weight)
-        alone = solve(X, Y, C1=1.0, linear_cost=linear, pair_reward=reward)
+        alone = solve(X, Y, linear, reward, PMLFP())
         more = [
             np.vstack([each, np.full_like(each[:5], value)]) for each, value in ((X, 9), (Y, 0), (linear, 1))
         ]
-        joined = solve(more[0], more[1], C1=1.0, linear_cost=more[2], pair_reward=reward)
+        joined = solve(*more, reward, PMLFP())
         assert_allclose(joined.coef, alone.coef, atol=1e-6)
         assert_array_equal(joined.confidences[40:], 0)
 
@@ -421,9 +421,8 @@ def test_small_ranking_weight_gives_the_linearised_model():
     """C1 → 0: no margin is reached, so that ``2W = −Xᵀ∂f`` with all slopes 1, and the biases likewise."""
     X, Y = problem()
     C1, P = 1e-5, Y / Y.sum(axis=1, keepdims=True)
-    solution = solve(
-        X, Y, C1=C1, linear_cost=np.zeros_like(Y), pair_reward=np.zeros((6, 6)), max_iter=1, tol=np.inf
-    )
+    model = PMLFP(C1=C1, max_iter=1, tol=np.inf)
+    solution = solve(X, Y, np.zeros_like(Y), np.zeros((6, 6)), model)
     weights = C1 * published_weights(Y)
     P = solution.confidences
     gap = np.maximum(0, P[:, :, None] - P[:, None, :])

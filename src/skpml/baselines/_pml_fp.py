@@ -69,25 +69,16 @@ def label_correlation(Y: Matrix) -> Matrix:
     return correlation
 
 
-def solve(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    C1: float,
-    linear_cost: Matrix,
-    pair_reward: Matrix,
-    max_iter: int = 20,
-    tol: float = 1e-3,
-) -> Bunch:
+def solve(X: Matrix, Y: Matrix, linear_cost: Matrix, pair_reward: Matrix, model: _ConfidenceRanking) -> Bunch:
     """Alternate exact model steps and confidence steps, from equal confidences of each row's candidates.
 
-    ``linear_cost`` is L (n×c); ``pair_reward`` is R (c×c), symmetric with an empty diagonal. Stops when the objective
-    changes relatively by less than ``tol``.
+    ``linear_cost`` is L (n×c); ``pair_reward`` is R (c×c), symmetric with an empty diagonal; C1 and the stop rule are
+    those of the model. Stops when the objective changes relatively by less than ``tol``.
     """
     candidates = Y > 0
     sizes = Y.sum(axis=1)
     pair_count = sizes * (Y.shape[1] - sizes) + sizes**2 / 2
-    pair_weights = np.where(sizes > 0, C1 / np.where(sizes > 0, pair_count, 1), 0)
+    pair_weights = np.where(sizes > 0, model.C1 / np.where(sizes > 0, pair_count, 1), 0)
     # Rows without candidates must not count, not even in the center.
     mean = candidates.any(axis=1) @ X / max(int(np.count_nonzero(sizes)), 1)
     features, basis = _compact(X - mean)
@@ -106,7 +97,7 @@ def solve(
     scores = features @ coef
     history: History = {}
     previous, converged = objective(coef, scores, P), False
-    for _ in range(max_iter):
+    for _ in range(model.max_iter):
         chosen = update_confidences(
             scores, candidates, P, pair_weights=pair_weights, linear_cost=linear_cost, pair_reward=pair_reward
         )
@@ -117,7 +108,7 @@ def solve(
             scores = features @ coef
         current = objective(coef, scores, P)
         append(history, confidence_step=confidence_step, objective=current)
-        converged = abs(current - previous) <= tol * abs(previous)
+        converged = abs(current - previous) <= model.tol * abs(previous)
         if converged:
             break
         previous = current
@@ -162,16 +153,7 @@ class _ConfidenceRanking(BasePMLClassifier):
         if single:
             # One label has no pair to rank. "None" is the other: the only candidate of the rows that lack the label.
             labels = np.hstack([labels, 1 - labels])
-        linear_cost, pair_reward = self._confidence_terms(scaled, labels)
-        solution = solve(
-            scaled,
-            labels,
-            C1=float(self.C1),
-            linear_cost=linear_cost,
-            pair_reward=pair_reward,
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-        )
+        solution = solve(scaled, labels, *self._confidence_terms(scaled, labels), self)
         coef, intercept, scores = solution.coef, solution.intercept, solution.scores
         if single:
             coef, intercept, scores = (
