@@ -61,28 +61,22 @@ def innocence(X: Matrix, Y: Matrix, *, damping: Damping = "ones") -> Matrix:
     singular, and it is not the minimum of anything. With I, the negative part of B is dropped as well, so that V
     minimizes ``‖XV + Ȳ‖² + μ‖V‖² + tr(V B⁺ Vᵀ)``.
     """
-    negative = 1 - Y
-    B = _NEGATIVE_WEIGHT * cosine_distances(negative, negative)
-    K = _negated_negative_scores(X, negative, B, damping)
-    low, high = K.min(axis=1, keepdims=True), K.max(axis=1, keepdims=True)
-    spread = np.where(high - low > _TIE * np.abs(K).max(), high - low, np.inf)
-    K = (K - low) / spread * Y
-    return K / (K.sum(axis=1, keepdims=True) + _EPSILON)
-
-
-def _negated_negative_scores(X: Matrix, negative: Matrix, B: Matrix, damping: Damping) -> Matrix:
-    identity = damping == "identity"
+    negative, identity = 1 - Y, damping == "identity"
     gram = X.T @ X
     if identity:
         np.einsum("ii->i", gram)[...] += _NEGATIVE_WEIGHT
     else:
         gram += _NEGATIVE_WEIGHT
     a, U = scipy.linalg.eigh(gram)
-    b, V = scipy.linalg.eigh(B)
+    b, V = scipy.linalg.eigh(_NEGATIVE_WEIGHT * cosine_distances(negative, negative))
     sums = a[:, None] + (np.maximum(b, 0) if identity else b)
     regular = np.abs(sums) > _SINGULAR
     inverse = np.where(regular, 1 / np.where(regular, sums, 1), 0)
-    return np.asarray(-X @ (U @ ((U.T @ (X.T @ negative) @ V) * inverse) @ V.T))
+    K = -X @ (U @ ((U.T @ (X.T @ negative) @ V) * inverse) @ V.T)
+    low, high = K.min(axis=1, keepdims=True), K.max(axis=1, keepdims=True)
+    spread = np.where(high - low > _TIE * np.abs(K).max(), high - low, np.inf)
+    K = (K - low) / spread * Y
+    return K / (K.sum(axis=1, keepdims=True) + _EPSILON)
 
 
 def propagate(K: Matrix, Y: Matrix, weights: scipy.sparse.csr_array) -> tuple[Matrix, int]:
@@ -111,10 +105,8 @@ def credible_labels(confidences: Matrix, Y: Matrix, *, cut: float | Literal["sha
 
     ``"share"`` is 0.25 for rows of up to three candidates, and three quarters of an even share, 0.75/m, for more.
     """
-    if cut == "share":
-        level: Any = _SHARE / np.maximum(Y.sum(axis=1, keepdims=True), _FEW_CANDIDATES)
-    else:
-        level = cut
+    share = _SHARE / np.maximum(Y.sum(axis=1, keepdims=True), _FEW_CANDIDATES)
+    level = share if cut == "share" else cut
     highest = confidences.max(axis=1, keepdims=True)
     kept = (confidences > level + _TIE) | (confidences >= highest - _TIE)
     return np.asarray(kept * Y)

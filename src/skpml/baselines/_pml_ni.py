@@ -44,10 +44,17 @@ def solve(
             H = gram.solve(Z + mu * (W + S) + A, lam + mu)
             last_W, W = W, singular_value_threshold(H - S - A / mu, beta / mu)
             S = soft_threshold(H - W - A / mu, gamma / mu)
-            size = float(np.linalg.norm(H))
-            change = _ratio(mu * float(np.linalg.norm(W - last_W)), size)
-            gap = _ratio(float(np.linalg.norm(H - W - S)), size)
-            objective = _objective(Y, Z, gram, W, S, lam=lam, beta=beta, gamma=gamma)
+            size = float(np.linalg.norm(H)) or 1.0
+            change = mu * float(np.linalg.norm(W - last_W)) / size
+            gap = float(np.linalg.norm(H - W - S)) / size
+            # At H = W + S, where the constraint holds, without the n rows.
+            both = W + S
+            objective = (
+                0.5 * (float(np.vdot(Y, Y)) - 2 * float(np.vdot(Z, both)) + gram.squared_norm(both))
+                + 0.5 * lam * float(np.vdot(both, both))
+                + beta * nuclear_norm(W)
+                + gamma * float(np.abs(S).sum())
+            )
             append(history, objective=objective, gap=gap, change=change, penalty=mu)
             converged = gap < tol and change < _SETTLED
             if converged:
@@ -56,24 +63,6 @@ def solve(
                 mu = min(_PENALTY_GROWTH * mu, _LARGEST_PENALTY)
             A = A + mu * (W + S - H)
     return Bunch(classifier=W, noise_identifier=S, history=history, converged=converged)
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
-
-
-def _objective(
-    Y: Matrix, Z: Matrix, gram: GramSpectrum, W: Matrix, S: Matrix, *, lam: float, beta: float, gamma: float
-) -> float:
-    """Compute the objective at H = W + S, where the constraint holds, without the n rows."""
-    H = W + S
-    misfit = float(Y.ravel() @ Y.ravel()) - 2 * float(np.vdot(Z, H)) + gram.squared_norm(H)
-    return (
-        0.5 * misfit
-        + 0.5 * lam * float(np.vdot(H, H))
-        + beta * nuclear_norm(W)
-        + gamma * float(np.abs(S).sum())
-    )
 
 
 @fill_docstring
