@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, comb, floor, log2
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import label_order
+from skpml._validation import is_count
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import MAX_ANCHORS, RangeScaler, as_dense, resolve_feature_map
 from skpml.linalg import one_blas, ridge_factor
@@ -253,9 +253,7 @@ class PAMB(BasePMLClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.z is not None and (
-            not isinstance(self.z, Integral) or isinstance(self.z, bool) or self.z < 0
-        ):
+        if self.z is not None and not is_count(self.z, 0):
             raise ValueError(f"z must be None or a whole number of at least 0, got {self.z!r}.")
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:

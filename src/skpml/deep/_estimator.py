@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order, row_order
-from skpml._validation import check_device
+from skpml._validation import check_device, is_count, is_number
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import RangeScaler, RBFAnchors, as_dense, default_n_anchors
 from skpml.likelihood import (
@@ -301,15 +300,13 @@ class DeepCandidateLikelihood(BasePMLClassifier):
     def _check_parameters(self) -> None:
         _require_torch()
         for name in ("dropout", "validation_fraction"):
-            if not _is_number(value := getattr(self, name)) or not 0 <= value < 1:
+            if not is_number(value := getattr(self, name)) or not 0 <= value < 1:
                 raise ValueError(f"{name} must be a number from 0 to below 1, got {value!r}.")
-        if not _is_number(self.learning_rate) or not 0 < self.learning_rate < np.inf:
+        if not is_number(self.learning_rate) or self.learning_rate <= 0:
             raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate!r}.")
         super()._check_parameters()
         sizes = self.hidden_layer_sizes
-        if not isinstance(sizes, Sequence | np.ndarray) or not all(
-            isinstance(width, Integral) and not isinstance(width, bool) and width >= 1 for width in sizes
-        ):
+        if not isinstance(sizes, Sequence | np.ndarray) or not all(map(is_count, sizes)):
             raise ValueError(
                 f"hidden_layer_sizes must be whole numbers of at least 1, such as (64, 64), got {sizes!r}."
             )
@@ -328,10 +325,6 @@ class DeepCandidateLikelihood(BasePMLClassifier):
                 "network must be None or a function (n_features, n_labels) that returns a new torch.nn.Module, one for "
                 f"each member, got {'a module' if is_module else repr(self.network)}."
             )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _require_torch() -> None:

@@ -22,7 +22,6 @@ If the "pml" convention leaves no row, the value is NaN and an ``UndefinedMetric
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import rank_labels, row_average_precision, without_degenerate_rows
-from skpml._validation import BoolMatrix
+from skpml._validation import BoolMatrix, is_count
 from skpml.metrics._checks import NumberMatrix, check_truth_and_scores, undefined
 
 Convention = Literal["pml", "sklearn"]
@@ -180,7 +179,7 @@ def precision_at_k(truth: Any, scores: Any, k: int) -> float:
     """
     labels, numbers = check_truth_and_scores(truth, scores)
     n_labels = labels.shape[1]
-    if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= n_labels:
+    if not is_count(k) or k > n_labels:
         raise ValueError(f"k must be an integer from 1 to the number of labels, {n_labels}; got {k!r}")
     kth_best = np.partition(numbers, n_labels - k, axis=1)[:, n_labels - k, np.newaxis]
     above, tied = numbers > kth_best, numbers == kth_best

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from math import ceil
-from numbers import Integral
 from typing import Any, get_args
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import ParameterGrid
 
-from skpml._validation import check_labels, encode_labels
+from skpml._validation import check_labels, encode_labels, is_count
 from skpml.model_selection._judging import InnerFolds, Search, Selection, Selector, judge_parameters
 
 # A round of halving keeps one point in so many.
@@ -57,8 +56,7 @@ def candidate_precision(candidates: Any, scores: Any) -> float:
     """
     from skpml.metrics import average_precision
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return average_precision(candidates, scores)
 
 
@@ -226,7 +224,6 @@ def _check_grid(estimator: Any, grid: Any) -> list[dict[str, Any]]:
 
 
 def _check_folds(n_folds: Any, n_rows: int) -> int:
-    whole = isinstance(n_folds, Integral) and not isinstance(n_folds, bool)
-    if not whole or not 2 <= int(n_folds) <= n_rows // 2:
+    if not is_count(n_folds, 2) or n_folds > n_rows // 2:
         raise ValueError(f"n_folds must be a whole number from 2 to half the {n_rows} rows, got {n_folds!r}.")
     return int(n_folds)
