@@ -24,7 +24,6 @@ from skpml.deep._ensemble import Trainer, held_out, train_ensemble  # noqa: E402
 from skpml.deep._training import (  # noqa: E402  # noqa: E402
     Labels,
     Shifted,
-    _even,
     build,
     load_state,
     logits_of,
@@ -180,13 +179,22 @@ class TestTraining:
         assert_allclose(found[0], found[1], atol=1e-9)
 
     def test_batches_are_few_and_even(self):
-        for n in range(1, 40):
-            for size in range(1, 12):
-                sizes = _even(n, size)
-                assert sum(sizes) == n
-                assert len(sizes) == -(-n // size)
-                assert max(sizes) <= size
-                assert max(sizes) - min(sizes) <= 1
+        X, _, Y = problem(n=31)
+        for size in (1, 2, 5, 10, 15, 30, 31, 40):
+            module, sizes = network(X, Y), []
+            module.register_forward_pre_hook(lambda _, inputs, sizes=sizes: sizes.append(len(inputs[0])))
+            train(
+                module,
+                torch.as_tensor(X),
+                labels_of(Y),
+                held=np.arange(0),
+                schedule=schedule(batch_size=size, max_epochs=1),
+                random=np.random.RandomState(0),
+            )
+            assert sum(sizes) == 31
+            assert len(sizes) == -(-31 // size)
+            assert max(sizes) <= size
+            assert max(sizes) - min(sizes) <= 1
 
     def test_dropout_is_off_where_nothing_is_learnt(self):
         X, _, Y = problem()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,12 @@ def train(
     trained = np.setdiff1d(np.arange(X.shape[0]), held)
     rows = torch.as_tensor(held, device=X.device)
     X_held, labels_held = X[rows], labels[rows]
-    groups = _groups(module, schedule.weight_decay)
+    # Weights and kernels are penalized, shifts and scales (vectors) are not. In Adam, unlike AdamW, the decay is the
+    # gradient of the penalty.
+    groups = [
+        {"params": [p for p in module.parameters() if p.ndim > 1], "weight_decay": schedule.weight_decay},
+        {"params": [p for p in module.parameters() if p.ndim <= 1]},
+    ]
     # Fused: half the time of a step where layers are small.
     optimizer = torch.optim.Adam(groups, lr=schedule.learning_rate, fused=True)
     course = Course()
@@ -180,26 +186,11 @@ def _epoch(
     """One pass over the rows in the given order; their mean log-likelihood."""
     module.train()
     total = torch.zeros((), dtype=X.dtype, device=X.device)
-    for rows in torch.split(torch.as_tensor(order, device=X.device), _even(len(order), batch_size)):
+    # Batches of equal size: a last batch of one row would be a wild step.
+    for rows in torch.as_tensor(order, device=X.device).tensor_split(ceil(len(order) / batch_size)):
         optimizer.zero_grad(set_to_none=True)
         loss = -labels[rows].log_likelihood(module(X[rows])).mean()
         torch.autograd.backward(loss)
         optimizer.step()
         total -= loss.detach() * len(rows)
     return float(total) / len(order)
-
-
-def _even(n: int, batch_size: int) -> list[int]:
-    """Sizes of as few batches as will do, as equal as can be: a last batch of one row would be a wild step."""
-    count = -(-n // batch_size)
-    return [n // count + (place < n % count) for place in range(count)]
-
-
-def _groups(module: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Parameters for the optimiser: weights and kernels are penalised; shifts and scales (vectors) are not."""
-    parameters = list(module.parameters())
-    # In Adam, unlike AdamW, this is the gradient of the penalty.
-    return [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
