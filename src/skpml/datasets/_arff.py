@@ -223,9 +223,8 @@ class ArffTable:
 
     def column(self, index: int) -> NDArray[np.float64]:
         """Return one column; NaN where the value is missing."""
-        if self.sparse:
-            return np.asarray(self.values[:, [index]].toarray(), dtype=np.float64).ravel()
-        return np.asarray(self.values[:, index], dtype=np.float64)
+        values = self.values[:, [index]]
+        return np.asarray(values.toarray() if self.sparse else values, dtype=np.float64).ravel()
 
 
 def read_arff_table(path: Path, *, encoding: str, ignore: tuple[str, ...] = ()) -> ArffTable:
@@ -311,7 +310,8 @@ def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> No
         nonlocal reached
         yield "@relation x"
         for index, kind in enumerate(table.kinds):
-            yield f"@attribute a{index} {_liac_type(kind)}"
+            values = f"{{{','.join(map(quote_word, kind))}}}" if isinstance(kind, list) else "string"
+            yield f"@attribute a{index} {'numeric' if kind is None else values}"
         yield "@data"
         for number in rows:
             reached = number + 1
@@ -338,12 +338,6 @@ def _read_data(path: Path, lines: list[str], start: int, table: ArffTable) -> No
             raise TableError(f"cut short: its last line, {END_MARKER!r}, is missing", path=path)
         if (promised := table.markers["rows"]) != str(len(rows)):
             raise TableError(f"cut short: says it has {promised} rows, but holds {len(rows)}", path=path)
-
-
-def _liac_type(kind: list[str] | str | None) -> str:
-    if isinstance(kind, list):
-        return "{" + ",".join(quote_word(value) for value in kind) + "}"
-    return "string" if kind is not None else "numeric"
 
 
 @fill_docstring

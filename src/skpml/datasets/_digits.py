@@ -154,7 +154,14 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
     >>> int((digits.candidates != digits.truth).sum())
     165
     """
-    digits = _make_digits()
+    images, numerals = (part[:_N_ROWS] for part in load_digits(return_X_y=True))
+    kinds = ("even", "closed loop", "straight strokes")
+    even, loop, straight = (np.isin(numerals, NUMERALS[kind]) for kind in kinds)
+    columns = {name: numerals == value for value, name in enumerate(_NAMES)}
+    columns |= {"even": even, "odd": ~even, "closed loop": loop, "straight": straight}
+    truth = np.column_stack(list(columns.values())).astype(np.uint8)
+    candidates = flip(truth, _WRONG_RATE, random_state=_SEED)
+    digits = PartialDataset(images, candidates, truth, tuple(columns), PIXELS, "tagged digits")
     files = [f"images/{row:03d}.png" for row in range(_N_ROWS)]
     with replacing_folder(Path(folder), overwrite=overwrite) as place:
         (place / "images").mkdir()
@@ -170,20 +177,6 @@ def write_example(folder: str | Path, *, overwrite: bool = False) -> PartialData
         drop = ([files[row], row, digits.label_names[label], "drop", ""] for row, label in wrong)
         write_rows(place / "planted.csv", ["id", "row", "label", "decision", "confidence"], drop, end="\r\n")
     return digits
-
-
-def _make_digits() -> PartialDataset:
-    images, numerals = load_digits(return_X_y=True)
-    images, numerals = images[:_N_ROWS], numerals[:_N_ROWS]
-    even = np.isin(numerals, NUMERALS["even"])
-    columns = {name: numerals == value for value, name in enumerate(_NAMES)} | {"even": even, "odd": ~even}
-    columns |= {
-        "closed loop": np.isin(numerals, NUMERALS["closed loop"]),
-        "straight": np.isin(numerals, NUMERALS["straight strokes"]),
-    }
-    truth = np.column_stack(list(columns.values())).astype(np.uint8)
-    candidates = flip(truth, _WRONG_RATE, random_state=_SEED)
-    return PartialDataset(images, candidates, truth, tuple(columns), PIXELS, "tagged digits")
 
 
 def _enlarge(pixels: NDArray[Any]) -> NDArray[np.uint8]:

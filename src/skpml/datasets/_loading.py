@@ -24,6 +24,7 @@ from skpml.datasets._registry import REGISTRY, DatasetFacts
 from skpml.tables import TableError
 
 ENVIRONMENT_VARIABLE = "SKPML_DATA"
+_RECORD_SUFFIX = ".content-sha256"
 
 
 def data_home(path: str | Path | None = None) -> Path:
@@ -212,19 +213,15 @@ def content_checksum(dataset: PartialDataset) -> str:
     return digest.hexdigest()
 
 
-def _record_path(path: Path) -> Path:
-    return path.with_name(f"{path.stem}.content-sha256")
-
-
 def recorded_checksum(path: Path) -> str | None:
     """Return the content checksum recorded beside a data file at its first download, if there is one."""
-    record = _record_path(path)
+    record = path.with_suffix(_RECORD_SUFFIX)
     return record.read_text(encoding="ascii", errors="replace").strip() if record.is_file() else None
 
 
 def record_checksum(path: Path, checksum: str) -> None:
     """Record the content checksum of a data file beside it."""
-    with replacing(_record_path(path), overwrite=True) as (temporary,):
+    with replacing(path.with_suffix(_RECORD_SUFFIX), overwrite=True) as (temporary,):
         temporary.write_text(checksum + "\n", encoding="ascii")
 
 
@@ -266,8 +263,8 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
     path = _file_path(name, data_home)
     if path.is_file() and not force:
         return read_npz(path)
-    dataset = _download(facts)
     source = Path(f"openml.org/d/{facts.openml_id}")
+    dataset = _download(facts, source)
     _check_facts(source, facts, dataset)
     checksum = content_checksum(dataset)
     expected = facts.content_sha256 or recorded_checksum(path)
@@ -280,8 +277,7 @@ def fetch_dataset(name: str, *, data_home: str | Path | None = None, force: bool
     return dataset
 
 
-def _download(facts: DatasetFacts) -> PartialDataset:
-    source = Path(f"openml.org/d/{facts.openml_id}")
+def _download(facts: DatasetFacts, source: Path) -> PartialDataset:
     try:
         bunch, target = _ask_openml(facts.openml_id)
     except (URLError, TimeoutError, ConnectionError) as exc:

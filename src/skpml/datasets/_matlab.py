@@ -67,13 +67,9 @@ def read_mat(
         )
     }
     if chosen["truth"] is None and chosen["candidates"] is None:
-        either = (
-            Argument("truth", ...),
-            " or ",
-            Argument("candidates", ...),
-            f" (it has {_contents(variables)})",
-        )
-        raise TableError("no label matrix found; name one by ", *either, path=path)
+        either = (Argument("truth", ...), " or ", Argument("candidates", ...))
+        held = f" (it has {_contents(variables)})"
+        raise TableError("no label matrix found; name one by ", *either, held, path=path)
     X = None if chosen["features"] is None else _matrix(path, variables, chosen["features"])
     if _OURS in variables:
         label_layout = label_layout or "labels_by_rows"

@@ -38,14 +38,10 @@ def read_npz(path: str | Path, *, on_empty: EmptyPolicy = "raise") -> PartialDat
     if "Y_true" not in arrays and "Y_candidate" not in arrays:
         problem = f"neither Y_true nor Y_candidate among its keys ({', '.join(arrays) or 'none'})"
         raise TableError(problem, path=path)
-    parts = {
-        "X": _features(path, arrays),
-        "candidates": arrays.get("Y_candidate"),
-        "truth": arrays.get("Y_true"),
-    }
+    labels = {"candidates": arrays.get("Y_candidate"), "truth": arrays.get("Y_true")}
     names = {key: _names(path, arrays, key) for key in ("label_names", "feature_names")}
     texts = {key: str(arrays.get(key, "")) for key in ("name", "description")}
-    return build_dataset(path, **parts, **names, **texts, on_empty=on_empty)
+    return build_dataset(path, X=_features(path, arrays), on_empty=on_empty, **labels, **names, **texts)
 
 
 def holds_labels(path: Path) -> bool:

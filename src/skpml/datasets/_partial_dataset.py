@@ -59,33 +59,6 @@ class DatasetStatistics:
     labels_without_true_row: int | None = None
 
 
-def _describe(X: Any, candidates: LabelMatrix, truth: LabelMatrix | None) -> DatasetStatistics:
-    n_rows, n_labels = candidates.shape
-    n_candidates = int(candidates.sum(dtype=np.int64))
-    known: dict[str, Any] = {}
-    if truth is not None:
-        n_true = int(truth.sum(dtype=np.int64))
-        diversity = len(np.unique(np.packbits(truth, axis=1), axis=0))
-        known = {
-            "cardinality": n_true / n_rows,
-            "density": n_true / n_rows / n_labels,
-            "diversity": diversity,
-            "diversity_share": diversity / n_rows,
-            "noise_rate": (n_candidates - n_true) / n_candidates if n_candidates else 0.0,
-            "rows_without_true_label": int((~truth.any(axis=1)).sum()),
-            "labels_without_true_row": int((~truth.any(axis=0)).sum()),
-        }
-    return DatasetStatistics(
-        n_rows=n_rows,
-        n_features=None if X is None else int(X.shape[1]),
-        n_labels=n_labels,
-        sparse=sp.issparse(X),
-        candidates_per_row=n_candidates / n_rows,
-        rows_without_candidates=int((~candidates.any(axis=1)).sum()),
-        **known,
-    )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialDataset:
     """Rows with candidate labels: every true label is a candidate, some candidates are false.
@@ -202,7 +175,30 @@ class PartialDataset:
         DatasetStatistics
             The figures.
         """
-        return _describe(self.X, self.candidates, self.truth)
+        n_rows, n_labels = self.candidates.shape
+        n_candidates = int(self.candidates.sum(dtype=np.int64))
+        known: dict[str, Any] = {}
+        if self.truth is not None:
+            n_true = int(self.truth.sum(dtype=np.int64))
+            diversity = len(np.unique(np.packbits(self.truth, axis=1), axis=0))
+            known = {
+                "cardinality": n_true / n_rows,
+                "density": n_true / n_rows / n_labels,
+                "diversity": diversity,
+                "diversity_share": diversity / n_rows,
+                "noise_rate": (n_candidates - n_true) / n_candidates if n_candidates else 0.0,
+                "rows_without_true_label": int((~self.truth.any(axis=1)).sum()),
+                "labels_without_true_row": int((~self.truth.any(axis=0)).sum()),
+            }
+        return DatasetStatistics(
+            n_rows=n_rows,
+            n_features=None if self.X is None else int(self.X.shape[1]),
+            n_labels=n_labels,
+            sparse=sp.issparse(self.X),
+            candidates_per_row=n_candidates / n_rows,
+            rows_without_candidates=int((~self.candidates.any(axis=1)).sum()),
+            **known,
+        )
 
     def subset(self, rows: Any) -> PartialDataset:
         """Return the data set of some rows, in the order given.
