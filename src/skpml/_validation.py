@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils import _safe_indexing, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -263,7 +264,8 @@ def encode_labels(y: Any) -> EncodedLabels:
         ) from error
     if values.ndim not in (1, 2):
         raise ValueError(f"y should be a 1d array of classes or an (n, c) matrix, got shape {values.shape}.")
-    if values.ndim == 2 and not (values.shape[1] == 1 and not _is_binary(values)):
+    numeric = values.dtype.kind in "biuf"
+    if values.ndim == 2 and (values.shape[1] != 1 or (numeric and np.isin(values, (0, 1)).all())):
         matrix = check_indicator(values, "y")
         return EncodedLabels(matrix, np.arange(matrix.shape[1]), "indicator", named=False)
     return _encode_classes(values)
@@ -295,10 +297,8 @@ def _encode_sets(rows: list[Iterable[Any]]) -> EncodedLabels:
     except TypeError as error:
         some = sorted(map(repr, labels))[:5]
         raise ValueError(f"Labels of different types cannot be mixed: {some}.") from error
-    position = {label: column for column, label in enumerate(ordered)}
-    matrix = np.zeros((len(rows), len(ordered)), np.uint8)
-    for index, row in enumerate(rows):
-        matrix[index, [position[label] for label in row]] = 1
+    binarizer = MultiLabelBinarizer(classes=ordered, sparse_output=True)
+    matrix = binarizer.fit_transform(rows).astype(np.uint8).toarray()
     names = np.array(ordered) if ordered else np.array([], dtype=str)
     return EncodedLabels(matrix, names, "indicator", named=True)
 
@@ -318,13 +318,8 @@ def _encode_classes(values: NDArray[Any]) -> EncodedLabels:
             stacklevel=5,
         )
     classes, position = np.unique(values, return_inverse=True)
-    matrix = np.zeros((values.size, classes.size), np.uint8)
-    matrix[np.arange(values.size), position] = 1
+    matrix = (position[:, None] == np.arange(classes.size)).astype(np.uint8)
     return EncodedLabels(matrix, classes, "classes", named=True)
-
-
-def _is_binary(values: NDArray[Any]) -> bool:
-    return bool(values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all())
 
 
 def is_views(X: Any) -> bool:
