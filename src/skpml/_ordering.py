@@ -18,15 +18,6 @@ import scipy.sparse
 from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
-__all__ = [
-    "feature_order",
-    "label_order",
-    "rank_labels",
-    "row_average_precision",
-    "row_order",
-    "without_degenerate_rows",
-]
-
 Array = Any
 
 Order = NDArray[np.intp]

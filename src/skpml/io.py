@@ -260,10 +260,8 @@ def _check_can_be_saved(model: Any) -> str:
 def _name_variant(model: Any) -> str | None:
     """Return the name of the registered variant whose parameters the model has, if any."""
     for facts in model._variants:
-        values = {name: getattr(model, name) for name in facts.parameters}
-        if all(
-            np.isscalar(values[name]) and values[name] == value for name, value in facts.parameters.items()
-        ):
+        own = {name: getattr(model, name) for name in facts.parameters}
+        if all(map(np.isscalar, own.values())) and own == facts.parameters:
             return str(facts.name)
     return None
 

@@ -280,11 +280,13 @@ class _Judge:
     def __init__(self, views: Sequence[NDArray[Any]], spread: Floats, Y: Floats) -> None:
         order = row_order(np.column_stack([*views, Y]))
         rows = order[_evenly(len(order), _MAX_ROWS)]
-        anchors = rows[_evenly(len(rows), _MAX_ANCHORS)]
-        self._distances = [
-            _squared_distances(view[rows], view[anchors]) / (2 * size)
-            for view, size in zip(views, spread, strict=True)
-        ]
+        anchors = _evenly(len(rows), _MAX_ANCHORS)
+        self._distances = []
+        for view, size in zip(views, spread, strict=True):
+            # Centering keeps the distances, and the products they are computed from lose fewer digits.
+            centered = view[rows] - view[rows].mean(axis=0, dtype=np.float64)
+            squared = euclidean_distances(centered, centered[anchors], squared=True)
+            self._distances.append(squared / (2 * size))
         self._Y = Y[rows]
         self._known: dict[Weights, Floats] = {}
 
@@ -318,9 +320,3 @@ class _Judge:
 def _evenly(length: int, most: int) -> NDArray[np.intp]:
     """Return at most this many evenly spread positions."""
     return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)
-
-
-def _squared_distances(rows: NDArray[Any], anchors: NDArray[Any]) -> Floats:
-    # Centering keeps the distances, and the products they are computed from lose fewer digits.
-    center = rows.mean(axis=0, dtype=np.float64)
-    return euclidean_distances(rows - center, anchors - center, squared=True)

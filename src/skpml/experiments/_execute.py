@@ -59,8 +59,7 @@ class FoldData:
     def dataset(self) -> PartialDataset:
         """All rows, with noise."""
         run = self.run
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             if run.data is None:
                 dataset = load_dataset(run.configuration, random_state=run.seed, data_home=self.data_home)
             else:
@@ -101,8 +100,7 @@ def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict
     record |= dict.fromkeys(_RESULTS)
     error = None
     memory = PeakMemory()
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(_THREADS):
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught, threadpool_limits(_THREADS):
         try:
             if run.kind == "decomposition":
                 _decompose(run, data, record)

@@ -287,7 +287,6 @@ def _render_svg(name: str, draw: Callable[[Any], None], size: tuple[float, float
 
 
 def _put_legend_below(axes: Any, columns: int) -> None:
-    """Put the legend below the figure."""
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns, **_LEGEND)
 
 

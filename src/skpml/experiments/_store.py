@@ -54,7 +54,6 @@ class Store:
                     rest.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        """Return the path of the record of a run."""
         return self.runs / f"{key}.json"
 
     def keys(self) -> set[str]:

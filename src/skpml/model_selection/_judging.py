@@ -85,9 +85,7 @@ class InnerFolds:
 def _group_copies(X: NDArray[Any]) -> Rows:
     """Number the groups of equal rows in the order in which they first occur."""
     _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(rank[group.ravel()])
+    return np.unique(first[group.ravel()], return_inverse=True)[1]
 
 
 def shortfall(best: Array, rows: Array) -> float:

@@ -140,9 +140,8 @@ def fit_label(
         return np.empty((0, rows.shape[1])), np.empty(0), 2 * n_positive / len(rows) - 1
     m = min(ceil(ratio * smaller), MAX_CLUSTERS)
     machine = KMeans(m, n_init=1, random_state=seed)
-    with warnings.catch_warnings():
-        # Duplicate rows make some centers coincide, which is harmless.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # Duplicate rows make some centers coincide, which is harmless.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         centers = np.vstack([machine.fit(rows[side]).cluster_centers_ for side in (positive, ~positive)])
     distances = euclidean_distances(rows, centers)
     mean, spread = distances.mean(axis=0), distances.std(axis=0)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
 from skpml.metrics import average_precision
 from skpml.noise import top_up
@@ -74,9 +75,8 @@ def prepare(estimator: Any, **parameters: Any) -> Any:
 
 def fit_quietly(estimator: Any, X: Any, y: Any, **parameters: Any) -> Any:
     model = prepare(estimator, **parameters)
-    with warnings.catch_warnings():
-        # Not converged, rows without candidates: not what is checked here.
-        warnings.simplefilter("ignore", UserWarning)
+    # Not converged, rows without candidates: not what is checked here.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return model.fit(X, y)
 
 
@@ -305,10 +305,7 @@ def check_one_label(estimator: Any) -> None:
     model = fit_quietly(estimator, problem.X, has_label, on_empty="ignore")
     scores = assert_sound(model, problem.X_new, 1)[:, 0]
     assert_confidences(model, has_label)
-    true = problem.truth_new[:, 0] == 1
-    ordered = (scores[true][:, None] > scores[~true]).mean() + (
-        scores[true][:, None] == scores[~true]
-    ).mean() / 2
+    ordered = roc_auc_score(problem.truth_new[:, 0], scores)
     assert ordered > 0.7, f"only {ordered:.0%} of pairs of a row with the label and one without are in order"
 
 
@@ -328,8 +325,7 @@ def check_refit(estimator: Any) -> None:
     first, second = make_problem(seed=1, n=80, d=12), make_problem()
     once = fit_quietly(estimator, second.X, second.candidates)
     again = prepare(estimator)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         again.fit(first.X, first.candidates[:, :4] | first.truth[:, :4] | np.eye(80, 4, dtype=np.uint8))
         again.fit(second.X, second.candidates)
     expected = once.decision_function(second.X_new)
