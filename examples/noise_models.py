@@ -1,8 +1,9 @@
 """Four kinds of noise, and their effect on a learner.
 
-Each generator of `skpml.noise` adds about the same number of false candidates to the true labels of the digits. The table
-shows the share of false candidates, how well the confidences of PML-MA separate true from false candidates (AUC), and how
-well its scores rank the labels of held-out rows. False labels drawn at random are easier to detect than plausible ones.
+Each generator of `skpml.noise` adds the same number of false candidates to the true labels of the digits, `flip` on
+average. The table shows the share of false candidates, how well the confidences of PML-MA separate true from false
+candidates (AUC), and how well its scores rank the labels of held-out rows. False labels drawn at random are easier to
+detect than those that depend on labels or features.
 """
 
 import numpy as np
@@ -21,8 +22,8 @@ rate = added / (truth.shape[1] - truth.sum(axis=1).mean())
 generators = {
     "top_up": top_up(truth, 6, random_state=0),
     "flip": flip(truth, rate, random_state=0),
-    "label_dependent": label_dependent(truth, added, random_state=0),
-    "instance_dependent": instance_dependent(X, truth, added, random_state=0),
+    "label_dependent": label_dependent(truth, 6, random_state=0),
+    "instance_dependent": instance_dependent(X, truth, 6, random_state=0),
 }
 
 train, test = train_test_split(np.arange(len(X)), test_size=0.3, random_state=0)

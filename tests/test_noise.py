@@ -1,6 +1,7 @@
 """Candidate-label generators: what always holds, and what holds on average."""
 
 import re
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.stats import chisquare
-from sklearn.metrics import roc_auc_score
+from scipy.stats import beta, chisquare, kstest
 
 from skpml import noise
 from skpml.noise import flip, instance_dependent, label_dependent, top_up
@@ -28,21 +28,20 @@ def features_of(truth):
     return np.random.default_rng(len(truth)).normal(size=(len(truth), 3))
 
 
-# Each generator with one number that says how much noise, so that what they promise alike is tested alike.
-GENERATORS = {
-    "top_up": lambda truth, amount, **kw: top_up(truth, 1 + int(amount), **kw),
-    "flip": lambda truth, amount, **kw: flip(truth, min(1.0, amount / 4), **kw),
+FILLING = {
+    "top_up": top_up,
     "label_dependent": label_dependent,
-    "instance_dependent": lambda truth, amount, **kw: instance_dependent(
-        features_of(truth), truth, amount, **kw
-    ),
+    "instance_dependent": lambda truth, k, **kw: instance_dependent(features_of(truth), truth, k, **kw),
 }
+# Each generator with one number that says how much noise, so that what they promise alike is tested alike.
+GENERATORS = {**FILLING, "flip": lambda truth, amount, **kw: flip(truth, min(1.0, amount / 4), **kw)}
 every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS.keys())
+every_filling = pytest.mark.parametrize("generator", FILLING.values(), ids=FILLING.keys())
 
 
 @every_generator
 @settings(max_examples=40, deadline=None)
-@given(truth=truths(min_rows=2), amount=st.floats(0, 8), seed=SEEDS)
+@given(truth=truths(min_rows=2), amount=st.integers(1, 8), seed=SEEDS)
 @pytest.mark.slow
 def test_candidates_hold_the_truth_and_repeat_by_seed(generator, truth, amount, seed):
     before = truth.copy()
@@ -86,8 +85,10 @@ def test_containers_do_not_matter(generator, container, monkeypatch):
 def test_edges(generator, truth):
     """One label, no negatives, no positives: with noise enough for all, all become candidates."""
     assert (generator(truth, 9, random_state=0) == 1).all()
-    if generator is not GENERATORS["top_up"]:
+    if generator is GENERATORS["flip"]:
         assert (generator(truth, 0, random_state=0) == truth).all()
+    else:
+        assert generator(truth, 1, random_state=0).sum(axis=1).tolist() == [max(1, sum(row)) for row in truth]
 
 
 @every_generator
@@ -97,11 +98,23 @@ def test_truth_must_be_zero_or_one(generator):
         generator(truth, 1)
 
 
-@given(truth=truths(), k=st.integers(1, 9), seed=SEEDS)
-def test_top_up_reaches_exactly_k(truth, k, seed):
-    n_candidates = top_up(truth, k, random_state=seed).sum(axis=1)
+@every_filling
+@settings(max_examples=40, deadline=None)
+@given(truth=truths(min_rows=2), k=st.integers(1, 9), seed=SEEDS)
+def test_each_row_reaches_exactly_k(generator, truth, k, seed):
+    n_candidates = generator(truth, k, random_state=seed).sum(axis=1)
     expected = [min(max(sum(row), k), len(row)) for row in truth.tolist()]
     assert n_candidates.tolist() == expected
+
+
+def test_top_up_draws_stay():
+    """Published results depend on them: the false labels with the smallest uniform numbers, in this order."""
+    truth = (np.random.default_rng(0).random((60, 9)) < 0.2).astype(int)
+    draws = np.random.RandomState(5).random_sample(truth.shape)
+    for row, true, numbers in zip(top_up(truth, 4, random_state=5), truth, draws, strict=True):
+        false = sorted(np.flatnonzero(true == 0), key=lambda label, numbers=numbers: numbers[label])
+        added = false[: max(0, 4 - true.sum())]
+        assert set(np.flatnonzero(row)) == {*np.flatnonzero(true), *added}
 
 
 def test_top_up_is_uniform_over_the_negatives():
@@ -115,14 +128,16 @@ def test_top_up_is_uniform_over_the_negatives():
     assert chisquare(pairs).pvalue > 0.01
 
 
+@every_filling
 @pytest.mark.parametrize("k", [0, -1, 1.5, 2.0, True, "2", None])
-def test_top_up_rejects_a_wrong_k(k):
+def test_a_wrong_k_is_rejected(generator, k):
     with pytest.raises(ValueError, match="k must be a positive integer"):
-        top_up([[1, 0]], k)
+        generator([[1, 0], [0, 1]], k)
 
 
-def test_top_up_takes_numpy_integers():
-    assert top_up([[1, 0, 0]], np.int32(2)).sum() == 2
+@every_filling
+def test_numpy_integers_are_taken(generator):
+    assert generator([[1, 0, 0], [0, 1, 0]], np.int32(2)).sum() == 4
 
 
 def test_flip_keeps_each_labels_rate():
@@ -151,6 +166,100 @@ def test_flip_rejects_wrong_rates(rates, message):
         flip([[1, 0]], rates)
 
 
+def added_shares(candidates, truth):
+    """How often each label is a false candidate, in each row of the same true labels."""
+    return (candidates - truth).mean(axis=0)
+
+
+def successive_draws(weights, n_drawn):
+    """Probability that each label is among the first `n_drawn`, drawn one by one in proportion to the weights."""
+    included = np.zeros(len(weights))
+    for order in permutations(range(len(weights)), n_drawn):
+        probability, left = 1.0, weights.sum()
+        for label in order:
+            probability *= weights[label] / left
+            left -= weights[label]
+        included[list(order)] += probability
+    return included
+
+
+@pytest.mark.parametrize("n_drawn", [1, 2, 3])
+def test_draws_are_in_proportion_without_replacement(n_drawn):
+    weights = np.array([1.0, 2.0, 5.0, 9.0])
+    labels = np.zeros((20_000, 5), dtype=bool)
+    labels[:, 4] = True
+    log_weights = np.broadcast_to([*np.log(weights), 50.0], labels.shape)
+    drawn = noise._draw(labels, n_drawn + 1, log_weights, np.random.RandomState(0))
+    assert drawn[:, :4].mean(axis=0) == pytest.approx(successive_draws(weights, n_drawn), abs=0.015)
+    assert (drawn[:, 4] == 1).all()
+
+
+@pytest.mark.parametrize("concentration", [0.15, 1.0, 4.0])
+def test_companions_are_dirichlet(concentration):
+    n = 200
+    companions = np.exp(noise._draw_companions(n, concentration, np.random.RandomState(0)))
+    others = companions[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    assert others.sum(axis=1) == pytest.approx(1)
+    # Mean and variance of the Dirichlet distribution with equal parameters.
+    total = concentration * (n - 1)
+    variance = (1 / (n - 1)) * (1 - 1 / (n - 1)) / (total + 1)
+    assert others.mean() == pytest.approx(1 / (n - 1))
+    assert others.var() == pytest.approx(variance, rel=0.1)
+    # Each share follows a beta distribution, and the rows are independent.
+    assert kstest(others[:, 0], beta(concentration, total - concentration).cdf).pvalue > 0.01
+
+
+def test_label_dependent_follows_the_mean_of_the_companions():
+    truth = np.zeros((30_000, 5), dtype=int)
+    truth[:10_000, 0] = 1
+    truth[10_000:20_000, 1] = 1
+    truth[20_000:, :2] = 1
+    p = np.exp(noise._draw_companions(5, 0.5, np.random.RandomState(3)))
+    candidates = label_dependent(truth, 3, concentration=0.5, random_state=3)  # the same companions
+    first = added_shares(candidates[:10_000], truth[:10_000])
+    second = added_shares(candidates[10_000:20_000], truth[10_000:20_000])
+    both = added_shares(candidates[20_000:], truth[20_000:])
+    assert first[1:] == pytest.approx(successive_draws(p[0, 1:], 2), abs=0.02)
+    assert second[[0, 2, 3, 4]] == pytest.approx(successive_draws(p[1, [0, 2, 3, 4]], 2), abs=0.02)
+    mean = (p[0, 2:] + p[1, 2:]) / 2
+    assert both[2:] == pytest.approx(mean / mean.sum(), abs=0.02)
+    assert first[0] == second[1] == 0
+
+
+def test_label_dependent_rows_without_labels_follow_the_frequencies():
+    truth = np.zeros((20_000, 3), dtype=int)
+    truth[:5999, 0] = 1
+    truth[5999:7998, 1] = 1
+    empty = label_dependent(truth, 1, random_state=0)[7998:]
+    assert empty.mean(axis=0) == pytest.approx(np.array([6000, 2000, 1]) / 8001, abs=0.015)
+
+
+def test_a_small_concentration_gives_each_label_one_companion():
+    truth = np.eye(6, dtype=int).repeat(200, axis=0)
+    added = (label_dependent(truth, 2, concentration=1e-3, random_state=0) - truth).reshape(6, 200, 6)
+    assert (added.sum(axis=1).max(axis=1) == 200).all()
+
+
+def test_a_large_concentration_is_nearly_uniform():
+    truth = np.zeros((20_000, 6), dtype=int)
+    truth[:, 2] = 1
+    candidates = label_dependent(truth, 3, concentration=1e9, random_state=0)
+    pairs = np.unique(candidates[:, [0, 1, 3, 4, 5]] @ (1 << np.arange(5)), return_counts=True)[1]
+    assert len(pairs) == 10
+    assert chisquare(pairs).pvalue > 0.01
+
+
+@pytest.mark.parametrize("concentration", [1e-12, 1e-3, 1e200])
+@pytest.mark.filterwarnings("error")
+def test_companions_below_the_range_of_a_float_can_be_drawn(concentration):
+    """Almost all Dirichlet weights of a tiny concentration are 0 as floats; k may need these labels."""
+    truth = np.vstack([np.eye(8, dtype=int), np.ones(8, dtype=int), np.zeros(8, dtype=int)])
+    for k in (2, 5, 8):
+        candidates = label_dependent(truth, k, concentration=concentration, random_state=0)
+        assert candidates.sum(axis=1).tolist() == [k] * 8 + [8, k]
+    assert np.isfinite(noise._draw_companions(8, concentration, np.random.RandomState(0))).all()
+
+
 def two_families(n_rows=4000, seed=0):
     """Labels 0-3 go together and labels 4-7 do; the features say which family a row is of."""
     rng = np.random.default_rng(seed)
@@ -161,138 +270,83 @@ def two_families(n_rows=4000, seed=0):
     return X, truth, inside
 
 
-def assert_uniform(candidates, truth, inside, mean_added):
-    """Each negative of a row is as likely as the others, in and out of the row's family."""
-    negative = truth == 0
-    n_negative = negative.sum(axis=1, keepdims=True)
-    excess = candidates - np.minimum(1, mean_added / np.maximum(n_negative, 1))
-    assert abs(excess[negative & inside].mean()) < 0.015
-    assert abs(excess[negative & ~inside].mean()) < 0.015
-
-
-@pytest.mark.parametrize("mean_added", [0.3, 1.0, 2.5])
-def test_mean_added_is_met(mean_added):
-    X, truth, _ = two_families()
-    truth[:, 4:] = 0  # at least four negatives in every row, so that no row is short of them
-    for candidates in (
-        label_dependent(truth, mean_added, random_state=0),
-        instance_dependent(X, truth, mean_added, random_state=0),
-        instance_dependent(X, truth, mean_added, sharpness=30.0, random_state=0),
-    ):
-        assert (candidates - truth).sum(axis=1).mean() == pytest.approx(mean_added, abs=0.06)
-
-
-@given(
-    weights=hnp.arrays(np.float64, (4, 6), elements=st.floats(-2000, 2000)),
-    eligible=hnp.arrays(np.bool_, (4, 6)),
-    mean_added=st.floats(0, 7),
-)
-def test_inclusion_probabilities_sum_to_what_was_asked(weights, eligible, mean_added):
-    probabilities = noise._inclusion_probabilities(weights, eligible, mean_added)
-    assert ((probabilities >= 0) & (probabilities <= 1)).all()
-    assert (probabilities[~eligible] == 0).all()
-    assert probabilities.sum(axis=1) == pytest.approx(np.minimum(eligible.sum(axis=1), mean_added), abs=1e-9)
-    for row in range(4):
-        kept = np.flatnonzero(eligible[row])
-        order = kept[np.argsort(weights[row, kept])]
-        assert (np.diff(probabilities[row, order]) >= -1e-12).all()
-
-
-def test_inclusion_probabilities_are_proportional_until_one_is_certain():
-    weights = np.log([[1.0, 2.0, 5.0, 9.0]])
-    all_cells = np.ones((1, 4), dtype=bool)
-    assert noise._inclusion_probabilities(weights, all_cells, 1.0) * 17 == pytest.approx(np.exp(weights))
-    capped = noise._inclusion_probabilities(weights, all_cells, 3.0)
-    # 9 and 5 are certain (5 would get 10/8); 1 and 2 share the one that is left.
-    assert capped == pytest.approx(np.array([[1 / 3, 2 / 3, 1.0, 1.0]]))
-
-
-def test_label_dependent_prefers_labels_that_go_together():
-    _, truth, inside = two_families()
-    candidates = label_dependent(truth, 1.5, random_state=0)
-    negative = (truth == 0) & (truth.sum(axis=1, keepdims=True) > 0)
-    added_inside = candidates[negative & inside].mean()
-    added_outside = candidates[negative & ~inside].mean()
-    assert added_inside > 2.5 * added_outside
-    assert added_outside > 0
-
-
-@pytest.mark.slow
-def test_label_dependent_weights_by_hand():
-    # Label 0 meets label 1 twice, label 2 once, label 3 never; the last row is the one to be filled.
-    truth = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0]])
-    added = np.mean([label_dependent(truth, 1.0, random_state=s)[3, 1:] for s in range(4000)], axis=0)
-    assert added == pytest.approx(np.array([3, 2, 1]) / 6, abs=0.03)
-
-
-@pytest.mark.slow
-def test_label_dependent_rows_without_labels_follow_the_frequencies():
-    truth = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]])
-    added = np.mean([label_dependent(truth, 1.0, random_state=s)[3] for s in range(4000)], axis=0)
-    assert added == pytest.approx(np.array([3, 2, 1]) / 6, abs=0.03)
-
-
-def test_heavy_smoothing_makes_label_dependent_noise_uniform():
-    _, truth, inside = two_families()
-    assert_uniform(label_dependent(truth, 1.5, smoothing=1e9, random_state=0), truth, inside, 1.5)
-
-
 @pytest.mark.parametrize(
     "container", [np.asarray, sp.csr_matrix, pd.DataFrame], ids=["dense", "sparse", "frame"]
 )
 def test_instance_dependent_prefers_plausible_labels(container):
     X, truth, inside = two_families()
-    candidates = instance_dependent(container(X), truth, 1.5, random_state=0)
+    candidates = instance_dependent(container(X), truth, 3, random_state=0)
     negative = truth == 0
     # The features tell the family with an area of .76; the noise must have picked up a good part of it.
     assert candidates[negative & inside].mean() > 1.5 * candidates[negative & ~inside].mean()
-    plausibility = noise._plausibility(X, truth == 1, 5, np.random.RandomState(1))
-    assert roc_auc_score(candidates[negative], plausibility[negative]) > 0.7
 
 
-def test_plausibility_is_not_memorised():
-    """With random features, a row's own label must not show in its score."""
-    rng = np.random.RandomState(0)
-    X, truth = rng.normal(size=(300, 400)), rng.random((300, 5)) < 0.3
-    plausibility = noise._plausibility(X, truth, 5, rng)
-    assert roc_auc_score(truth.ravel(), plausibility.ravel()) < 0.55
+def test_plausibility_is_standardized_ridge_regression():
+    """Against the normal equations, on the rows that the seed draws."""
+    X, truth, _ = two_families(400)
+    scores = noise._score_plausibility(X, truth == 1, 0.1, np.random.RandomState(7))
+    rows = np.random.RandomState(7).permutation(400)[:40]
+    Z = (X - X[rows].mean(axis=0)) / X[rows].std(axis=0)
+    centered = truth[rows] - truth[rows].mean(axis=0)
+    expected = Z @ np.linalg.solve(Z[rows].T @ Z[rows] + 40 * np.eye(5), Z[rows].T @ centered)
+    expected -= expected.mean(axis=0)
+    assert scores == pytest.approx(expected / expected.std(axis=0))
 
 
-def test_sharpness_runs_from_uniform_to_certain():
-    X, truth, inside = two_families()
-    negative = truth == 0
-    assert_uniform(instance_dependent(X, truth, 1.5, sharpness=0.0, random_state=0), truth, inside, 1.5)
-    sure = instance_dependent(X, truth, 2, sharpness=1e8, random_state=0)
-    plausibility = noise._plausibility(X, truth == 1, 5, np.random.RandomState(0))  # the same folds
-    best_two = np.argsort(np.where(negative, plausibility, -np.inf), axis=1)[:, -2:]
-    enough = negative.sum(axis=1) >= 2
-    assert np.take_along_axis(sure, best_two, axis=1)[enough].all()
-    assert ((sure - truth).sum(axis=1) == np.minimum(2, negative.sum(axis=1))).all()
+def test_instance_dependent_weights_are_scores_plus_log_frequencies():
+    truth = np.zeros((20_000, 4), dtype=int)
+    truth[:3999, 1] = 1
+    truth[:1999, 2] = 1
+    truth[:7999, 3] = 1
+    # Constant features leave only the frequencies; the first label is never true and still possible.
+    candidates = instance_dependent(np.ones((20_000, 2)), truth, 1, random_state=0)
+    expected = np.array([1, 4000, 2000, 8000]) / 14001
+    assert candidates[7999:].mean(axis=0) == pytest.approx(expected, abs=0.015)
 
 
-def test_instance_dependent_does_not_modify_features():
+def test_instance_dependent_ignores_the_scale_of_features():
+    X, truth, _ = two_families(600)
+    expected = instance_dependent(X, truth, 3, random_state=0)
+    for other in (8 * X, X * [1, 10, 100, 0.1, 0.01], X - 5):
+        assert (instance_dependent(other, truth, 3, random_state=0) == expected).mean() > 0.999
+    other = instance_dependent(sp.csr_matrix(8 * X), truth, 3, random_state=0)
+    assert (instance_dependent(sp.csr_matrix(X), truth, 3, random_state=0) == other).mean() > 0.999
+    assert (instance_dependent(X, truth, 3, share=1.0, random_state=0) != expected).any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_instance_dependent_learns_from_two_rows_at_least(container):
+    X = container(np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]))
+    candidates = instance_dependent(X, [[1, 0, 0], [0, 1, 0], [0, 0, 0]], 2, share=1e-9, random_state=0)
+    assert candidates.sum(axis=1).tolist() == [2, 2, 2]
+    scores = noise._score_plausibility(X, np.eye(3, dtype=bool), 1e-9, np.random.RandomState(0))
+    assert scores.any(), "one row would teach nothing"
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_instance_dependent_does_not_modify_features(container):
     X, truth, _ = two_families(50)
-    X.setflags(write=False)
-    instance_dependent(X, truth, 1, random_state=0)
+    given_X = container(X.copy())
+    (given_X.data if sp.issparse(given_X) else given_X).setflags(write=False)
+    instance_dependent(given_X, truth, 3, random_state=0)
+    assert ((given_X.toarray() if sp.issparse(given_X) else given_X) == X).all()
 
 
-@pytest.mark.parametrize("mean_added", [-0.1, np.nan, np.inf, "1", None, True])
-def test_mean_added_must_be_a_number_from_zero_on(mean_added):
+@pytest.mark.parametrize("value", [-0.1, 0, np.nan, np.inf, "1", None, True])
+def test_options_must_be_numbers_above_zero(value):
     truth = [[1, 0], [0, 1]]
-    with pytest.raises(ValueError, match="mean_added must be"):
-        label_dependent(truth, mean_added)
-    with pytest.raises(ValueError, match="mean_added must be"):
-        instance_dependent([[1.0], [2.0]], truth, mean_added)
+    problem = "above 0" if value in (-0.1, 0) else "a finite number"
+    with pytest.raises(ValueError, match=f"concentration must be {problem}, got"):
+        label_dependent(truth, 1, concentration=value)
+    with pytest.raises(ValueError, match=f"share must be {problem}, got"):
+        instance_dependent([[1.0], [2.0]], truth, 1, share=value)
 
 
 def test_other_errors_say_what_is_wrong():
     truth = [[1, 0], [0, 1]]
-    with pytest.raises(ValueError, match="smoothing must be above 0, got 0"):
-        label_dependent(truth, 1, smoothing=0)
-    with pytest.raises(ValueError, match="sharpness must be at least 0, got -1"):
-        instance_dependent([[1.0], [2.0]], truth, 1, sharpness=-1)
-    with pytest.raises(ValueError, match="n_folds must be an integer of at least 2, got 1"):
-        instance_dependent([[1.0], [2.0]], truth, 1, n_folds=1)
+    with pytest.raises(ValueError, match=r"share must be at most 1, got 1\.5"):
+        instance_dependent([[1.0], [2.0]], truth, 1, share=1.5)
     with pytest.raises(ValueError, match="X has 3 rows, but truth has 2; they must agree"):
         instance_dependent([[1.0], [2.0], [3.0]], truth, 1)
     with pytest.raises(ValueError, match="needs at least two rows"):

@@ -117,6 +117,9 @@ scores : array-like of shape (n_rows, n_labels)
     "decisions": f"""\
 decisions : {_LABELS}
     Assigned labels, 0 or 1.""",
+    "n_candidates": """\
+k : int
+    Number of candidates per row, at least 1.""",
     "random_state_and_candidates": """\
 random_state : int, RandomState, Generator or None, default=None
     Source of randomness; an int makes the result repeatable.
