@@ -68,10 +68,13 @@ def test_confidences_stand_where_candidates_are(run: Run, photos: Path, folder: 
         assert value == pytest.approx(confidences[int(line["row"]), LABELS.index(line["label"])], abs=1e-5)
 
 
-def test_a_data_set_is_taken_by_name(run: Run, folder: Path) -> None:
-    result = run("fit", "digits", "--candidates", 4, "--noise-seed", 3, "--method", "ridge", "-o", "a.skpml")
+@pytest.mark.parametrize(
+    ("source", "name"), [(("digits", "--candidates", 4), "digits-4"), (("digits-4-label",), "digits-4-label")]
+)
+def test_a_data_set_is_taken_by_name(run: Run, folder: Path, source: tuple, name: str) -> None:
+    result = run("fit", *source, "--noise-seed", 3, "--method", "ridge", "-o", "a.skpml")
     assert result.exit_code == 0, result.output
-    data = load_dataset("digits", candidates=4, random_state=3)
+    data = load_dataset(name, random_state=3)
     X = pd.DataFrame(data.X, columns=data.feature_names)
     expected = CandidateRidge(random_state=0).fit(X, data.candidates)
     np.testing.assert_array_equal(load_model(folder / "a.skpml").coef_, expected.coef_)

@@ -14,7 +14,7 @@ from skpml.datasets import (
     write_dataset,
 )
 from skpml.datasets._loading import content_checksum, record_checksum
-from skpml.noise import top_up
+from skpml.noise import instance_dependent, label_dependent, top_up
 from skpml.tables import TableError
 
 
@@ -59,6 +59,53 @@ def test_configurations_by_name(home):
     assert load_dataset("mine-3", candidates=3).statistics().candidates_per_row >= 3
     with pytest.raises(ValueError, match="'mine-3' asks for 3 candidates, and candidates=4 for others"):
         load_dataset("mine-3", candidates=4)
+
+
+def test_three_noises_differ_in_which_labels_are_false():
+    uniform, label, instance = (load_dataset(f"digits-6{end}") for end in ("", "-label", "-instance"))
+    X, truth = uniform.X, uniform.truth
+    for dataset in (label, instance):
+        np.testing.assert_array_equal(dataset.X, X)
+        np.testing.assert_array_equal(dataset.truth, truth)
+        np.testing.assert_array_equal(dataset.candidates.sum(axis=1), uniform.candidates.sum(axis=1))
+    for one, other in ((uniform, label), (uniform, instance), (label, instance)):
+        assert (one.candidates != other.candidates).any(axis=1).mean() > 0.5
+    np.testing.assert_array_equal(uniform.candidates, top_up(truth, 6, random_state=0))
+    np.testing.assert_array_equal(label.candidates, label_dependent(truth, 6, random_state=0))
+    np.testing.assert_array_equal(instance.candidates, instance_dependent(X, truth, 6, random_state=0))
+
+
+def test_noise_by_argument_and_by_name(home):
+    write_dataset(example(truth="all"), home / "mine.npz")
+    write_dataset(example(truth="all", rows=5), home / "mine-2-label.npz")
+    for noise in ("label", "instance"):
+        by_argument = load_dataset("mine", candidates=3, noise=noise, random_state=4)
+        np.testing.assert_array_equal(
+            load_dataset(f"mine-3-{noise}", random_state=4).candidates, by_argument.candidates
+        )
+        assert_same_content(load_dataset("mine", candidates=0, noise=noise), load_dataset("mine"))
+    assert_same_content(load_dataset("mine-3", noise="uniform"), load_dataset("mine-3"))
+    assert_same_content(load_dataset("digits", noise="label"), load_dataset("digits-6-label"))
+    assert len(load_dataset("mine-2-label").candidates) == 5, "a file of that very name comes first"
+    with pytest.raises(
+        ValueError, match="'mine-3-label' asks for label noise, and noise='instance' for another"
+    ):
+        load_dataset("mine-3-label", noise="instance")
+    with pytest.raises(ValueError, match="'mine-3' asks for uniform noise, and noise='label' for another"):
+        load_dataset("mine-3", noise="label")
+    with pytest.raises(ValueError, match="noise must be one of 'uniform', 'label', 'instance', got 'other'"):
+        load_dataset("mine", candidates=3, noise="other")
+    with pytest.raises(ValueError, match="noise='label' needs the number of candidates per row"):
+        load_dataset("mine", noise="label")
+    with pytest.raises(LookupError, match="there is no data set 'mine-3-other'"):
+        load_dataset("mine-3-other")
+
+
+def test_instance_noise_needs_features(home):
+    write_dataset(example(features=None, truth="all"), home / "bare.npz")
+    assert load_dataset("bare-3-label").truth is not None
+    with pytest.raises(ValueError, match="has labels only: noise='instance' needs features"):
+        load_dataset("bare-3-instance")
 
 
 @pytest.mark.parametrize("truth", ["partly", None])

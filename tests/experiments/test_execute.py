@@ -56,6 +56,16 @@ def test_the_noise_follows_the_seed() -> None:
     assert first["provenance"]["data_checksum"] != second["provenance"]["data_checksum"]
 
 
+def test_the_noise_follows_the_configuration() -> None:
+    """The kind of noise changes what is learned from the candidates, but not from the truth."""
+    names = ("digits-6", "digits-6-label", "digits-6-instance")
+    floors = [done(run_of(configuration=name, method="linear-ridge")) for name in names]
+    ceilings = [done(run_of(configuration=n, method="linear-ridge", trained_on="truth")) for n in names]
+    assert len({record["provenance"]["data_checksum"] for record in floors}) == 3
+    assert len({record["metrics"]["average_precision"] for record in floors}) == 3
+    assert ceilings[0]["metrics"] == ceilings[1]["metrics"] == ceilings[2]["metrics"]
+
+
 def test_the_course_is_kept_where_it_is_asked_for() -> None:
     history = done(run_of(history=True))["history"]
     assert len(history["objective"]) > 1

@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 from report_helpers import published
 
 from skpml.experiments import Suite, SuiteError, expand, load_suite, shipped_suites
-from skpml.experiments._suite import PAPER_METRICS, MethodEntry, Tuning
+from skpml.experiments._suite import PAPER_METRICS, MethodEntry, Tuning, dataset_of
+from skpml.registry import list_methods
 
 GOOD = """name = "mine"
 kind = "comparison"
@@ -176,7 +177,8 @@ def test_decompositions_have_their_own_methods_and_scores(tmp_path: Path) -> Non
 
 
 def test_the_suites_that_come_along() -> None:
-    assert shipped_suites() == ["ablation", "convergence", "decomposition", "paper", "quick", "sensitivity"]
+    kinds = ["ablation", "convergence", "decomposition"]
+    assert shipped_suites() == [*kinds, "noise", "paper", "quick", "sensitivity"]
     for name in shipped_suites():
         suite = load_suite(name)
         assert suite.name == name
@@ -206,6 +208,31 @@ def test_the_paper_suite_is_the_papers_comparison() -> None:
     assert [entry for entry in suite.methods if entry.tuning is not None] == [suite.method("pml-ma"), floor]
     assert floor.tuning == tuned.model_copy(update={"grid": {"gamma": tuned.grid["ridge_weight"]}})
     assert [entry.role for entry in suite.methods if entry.name == "ridge"] == ["floor", "floor", "ceiling"]
+
+
+def test_the_noise_suite_compares_all_methods_under_three_noises() -> None:
+    suite, paper = load_suite("noise"), load_suite("paper")
+    uniform = suite.configurations[::3]
+    assert len(uniform) == 6
+    assert suite.configurations == [f"{name}{end}" for name in uniform for end in ("", "-label", "-instance")]
+    # The results of the paper suite under uniform noise count here too.
+    assert set(uniform) <= set(paper.configurations)
+    assert (suite.folds, suite.seeds) == (paper.folds, paper.seeds)
+    assert {entry.label for entry in paper.methods} <= {entry.label for entry in suite.methods}
+    for entry in paper.methods:
+        assert suite.method(entry.label) == entry
+    # Reference learners are floors or ceilings; networks need PyTorch.
+    methods = {entry.name for entry in suite.methods if entry.role == "method"}
+    others = {"ridge", "linear-ridge", "ml-knn", "lift", "chain", "deep-candidate-likelihood"}
+    assert methods == set(list_methods()) - others
+
+
+def test_the_data_set_of_a_configuration() -> None:
+    assert dataset_of("emotions") == "emotions"
+    assert dataset_of("emotions-3") == dataset_of("emotions-3-label") == dataset_of("emotions-3-instance")
+    assert dataset_of("emotions-3") == "emotions"
+    assert dataset_of("emotions-label") == "emotions-label"
+    assert dataset_of("emotions-3-uniform") == "emotions-3-uniform"
 
 
 def test_the_authors_weights() -> None:

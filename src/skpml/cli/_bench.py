@@ -55,8 +55,8 @@ _PUBLISHED = click.option(
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
 
-    A SUITE is the name of an included suite (paper, quick, ablation, sensitivity, convergence, decomposition) or the
-    path of a .toml file.
+    A SUITE is the name of an included suite (paper, noise, quick, ablation, sensitivity, convergence, decomposition)
+    or the path of a .toml file.
 
     \b
     Examples:

@@ -288,14 +288,14 @@ def read_source(source: str | Path, reading: dict[str, Any], **options: Any) -> 
 
 
 def _load_dataset(name: str, reading: dict[str, Any]) -> LabelTable:
-    from skpml.datasets import list_datasets, load_dataset
+    from skpml.datasets import list_datasets, load_dataset, split_configuration
     from skpml.tables import Table
 
     if given := [flag for key, (flag, *_) in TABLE_OPTIONS.items() if reading[key] not in (None, (), [])]:
         raise click.UsageError(f"{given[0]} is for files, but {name!r} is the name of a data set")
     names = [entry.name for entry in list_datasets()]
     # "emotions-3" means three candidates per row.
-    if name not in names and name.rpartition("-")[0] not in names:
+    if name not in names and split_configuration(name)[0] not in names:
         near = difflib.get_close_matches(name, names, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise click.ClickException(f"there is no data set {name!r}.{hint} 'skpml data list' lists all names")

@@ -10,7 +10,7 @@ from skpml.datasets._files import READERS, WRITERS, read_dataset, to_dataset, wr
 from skpml.datasets._files import read_as_table, reader_options, write_cleaned_copy
 from skpml.datasets._digits import DIGITS, load_digits_attributes, write_example
 from skpml.datasets._loading import content_checksum, data_home, fetch_dataset, list_datasets, load_dataset
-from skpml.datasets._loading import present_files
+from skpml.datasets._loading import present_files, split_configuration
 
 __all__ = [
     "REGISTRY",

@@ -15,10 +15,12 @@ from sklearn.datasets import load_digits
 from skpml._writing import replacing_folder
 from skpml.datasets._partial_dataset import PartialDataset
 from skpml.datasets._registry import DatasetFacts
-from skpml.noise import flip, top_up
+from skpml.noise import flip, instance_dependent, label_dependent, top_up
 from skpml.tables import Argument, TableError, write_rows
 
 DEFAULT_CANDIDATES = 6
+# How the false labels of load_dataset are drawn.
+NOISES = ("uniform", "label", "instance")
 DIGITS = DatasetFacts("digits", 1797, 64, 10, 3.5008)
 
 PIXELS = tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8))
@@ -37,7 +39,7 @@ _DESCRIPTION = (
     "Handwritten digits with attributes: the 1797 images of 8×8 pixels (0 to 16) that come with scikit-learn, each with "
     "ten labels. Six are attributes of the numeral (even, prime, multiple of three, five or more, closed loop, straight "
     "strokes), four are measured from the pixels (much ink, leans right, wide, top-heavy). The true labels are a fixed "
-    "function of image and numeral, without randomness; false candidates are added by skpml.noise.top_up."
+    "function of image and numeral, without randomness; false candidates are drawn by skpml.noise."
 )
 
 
@@ -103,14 +105,23 @@ def _measured(images: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
     }
 
 
-def add_candidates(dataset: PartialDataset, candidates: int, random_state: Any) -> PartialDataset:
+def add_candidates(
+    dataset: PartialDataset, candidates: int, random_state: Any, noise: str = "uniform"
+) -> PartialDataset:
     """Fill each row up to a number of candidates; TableError if the data set has false candidates already."""
     if dataset.truth is None or not np.array_equal(dataset.truth, dataset.candidates):
         problem = f"{dataset.name!r} has its own candidate labels: load it without "
         raise TableError(problem, Argument("candidates", ...), ", or use dataset.with_candidates")
     if candidates == 0:
         return dataset
-    return dataset.with_candidates(top_up(dataset.truth, candidates, random_state=random_state))
+    if noise == "instance":
+        if dataset.X is None:
+            raise ValueError(f"{dataset.name!r} has labels only: noise='instance' needs features")
+        drawn = instance_dependent(dataset.X, dataset.truth, candidates, random_state=random_state)
+    else:
+        generator = label_dependent if noise == "label" else top_up
+        drawn = generator(dataset.truth, candidates, random_state=random_state)
+    return dataset.with_candidates(drawn)
 
 
 _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

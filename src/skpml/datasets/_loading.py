@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skpml._writing import replacing
-from skpml.datasets._digits import DEFAULT_CANDIDATES, DIGITS, add_candidates, load_digits_attributes
+from skpml.datasets._digits import DEFAULT_CANDIDATES, DIGITS, NOISES, add_candidates, load_digits_attributes
 from skpml.datasets._npz import npz_shape, read_npz, write_npz
 from skpml.datasets._partial_dataset import PartialDataset, build_dataset
 from skpml.datasets._registry import REGISTRY, DatasetFacts
@@ -94,13 +94,23 @@ def _found(name: str, path: Path) -> DatasetFacts:
         return DatasetFacts(name, None, None, None, None, None)
 
 
-_CONFIGURATION = re.compile(r"(?P<name>.+)-(?P<candidates>\d+)")
+# Uniform noise has no suffix, so that each configuration has one name.
+_CONFIGURATION = re.compile(rf"(?P<name>.+)-(?P<candidates>\d+)(?:-(?P<noise>{'|'.join(NOISES[1:])}))?")
+
+
+def split_configuration(name: str) -> tuple[str, int | None, str]:
+    """Split ``"emotions-3-label"`` into data set, candidates per row (None by default) and noise."""
+    match = _CONFIGURATION.fullmatch(name)
+    if match is None:
+        return name, None, NOISES[0]
+    return match["name"], int(match["candidates"]), match["noise"] or NOISES[0]
 
 
 def load_dataset(
     name: str,
     *,
     candidates: int | None = None,
+    noise: str | None = None,
     random_state: Any = 0,
     data_home: str | Path | None = None,
     verify: bool = False,
@@ -110,11 +120,16 @@ def load_dataset(
     Parameters
     ----------
     name : str
-        Name of a set, as `list_datasets` gives it. ``"emotions-3"`` is short for ``candidates=3``.
+        Name of a set, as `list_datasets` gives it. ``"emotions-3"`` is short for ``candidates=3``, and
+        ``"emotions-3-label"`` for ``candidates=3, noise="label"``.
     candidates : int, optional
-        Fill each row up with random false labels to this many candidates (`skpml.noise.top_up`); 0 adds none.
+        Fill each row up with random false labels to this many candidates; 0 adds none.
         Only for sets without real candidate labels. By default the candidates are those of the set:
         real ones where it has them, else the true labels.
+    noise : {"uniform", "label", "instance"}, optional
+        Which false labels are added: any (`skpml.noise.top_up`, the default), wrong companions of the true labels
+        (`skpml.noise.label_dependent`), or labels that the features make plausible
+        (`skpml.noise.instance_dependent`). Their number in a row is the same.
     random_state : int, RandomState, Generator or None, default=0
         Source of the false labels.
     data_home : path-like, optional
@@ -131,25 +146,35 @@ def load_dataset(
     ------
     LookupError
         If there is no such set in the folder.
+    ValueError
+        If `noise` is unknown or cannot be drawn, or the name asks for other noise than the arguments.
     TableError
         If the file is damaged, or `verify` finds another checksum.
     """
+    if noise not in (None, *NOISES):
+        raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
     files = present_files(data_home)
-    if name not in files and (match := _CONFIGURATION.fullmatch(name)):
-        asked = int(match["candidates"])
+    data, asked, kind = (name, None, NOISES[0]) if name in files else split_configuration(name)
+    if asked is not None:
         if candidates is not None and candidates != asked:
             raise ValueError(f"{name!r} asks for {asked} candidates, and candidates={candidates} for others")
-        name, candidates = match["name"], asked
+        if noise is not None and noise != kind:
+            raise ValueError(f"{name!r} asks for {kind} noise, and noise={noise!r} for another")
+        name, candidates, noise = data, asked, kind
     if name == DIGITS.name and name not in files:
         asked = DEFAULT_CANDIDATES if candidates is None else candidates
-        return load_digits_attributes(candidates=asked, random_state=random_state)
+        return add_candidates(load_digits_attributes(candidates=0), asked, random_state, noise or NOISES[0])
     if name not in files:
         raise LookupError(_absent(name, data_home, files))
     if verify:
         _verify(name, files[name])
     # A file of unknown origin may have empty candidate sets, which are worth a warning.
     dataset = read_npz(files[name], on_empty="warn")
-    return dataset if candidates is None else add_candidates(dataset, candidates, random_state)
+    if candidates is None:
+        if noise is not None:
+            raise ValueError(f"noise={noise!r} needs the number of candidates per row: set candidates=…")
+        return dataset
+    return add_candidates(dataset, candidates, random_state, noise or NOISES[0])
 
 
 def _absent(name: str, home: str | Path | None, files: dict[str, Path]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import socket
 import threading
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skpml._sharing import shared_work
-from skpml.datasets import DIGITS, READERS, REGISTRY, present_files
+from skpml.datasets import DIGITS, READERS, REGISTRY, present_files, split_configuration
 from skpml.experiments._execute import FoldData, execute
 from skpml.experiments._runs import Plan, Run, custom_estimator
 from skpml.experiments._store import Store
@@ -283,13 +282,13 @@ def check_data(plan: Plan, runs: Iterable[Run]) -> None:
 
 
 def _find_impossible_noise(configuration: str, data_home: Path | None) -> str | None:
-    found = re.fullmatch(r"(.+)-(\d+)", configuration)
-    if found is None or is_data_file(configuration) or configuration in present_files(data_home):
+    data, candidates, _ = split_configuration(configuration)
+    if candidates is None or is_data_file(configuration) or configuration in present_files(data_home):
         return None
-    facts = {DIGITS.name: DIGITS, **REGISTRY}.get(found[1])
-    if facts is None or facts.n_labels is None or int(found[2]) <= facts.n_labels:
+    facts = {DIGITS.name: DIGITS, **REGISTRY}.get(data)
+    if facts is None or facts.n_labels is None or candidates <= facts.n_labels:
         return None
-    return f"{int(found[2])} candidates per row are too many: {facts.name} has {facts.n_labels} labels"
+    return f"{candidates} candidates per row are too many: {data} has {facts.n_labels} labels"
 
 
 def do_task(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from skpml.datasets import READERS, reader_options
+from skpml.datasets import READERS, reader_options, split_configuration
 from skpml.metrics import METRICS
 from skpml.registry import get_method, list_methods
 
@@ -287,8 +287,8 @@ def _describe_problem(error: Any) -> str:
 
 
 def dataset_of(configuration: str) -> str:
-    """Return ``"emotions"`` for ``"emotions-3"``."""
-    return re.sub(r"-\d+$", "", configuration)
+    """Return ``"emotions"`` for ``"emotions-3"`` and ``"emotions-3-label"``."""
+    return split_configuration(configuration)[0]
 
 
 def is_data_file(configuration: str) -> bool:
