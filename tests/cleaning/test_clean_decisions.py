@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpml.cleaning import Decisions, read_decisions, write_decisions
+from skpml.cleaning._batch import propose_batch, random_order
 from skpml.tables import Columns, Dialect, TableError, read_table, write_cleaned
 
 TABLE = "file,x,tags\na.jpg,1,sea;sky\nb.jpg,2,sky\n007,3,sea;<b>sand</b>\n"
@@ -201,3 +202,150 @@ def test_nothing_is_overwritten(table, tmp_path):
     assert path.read_text() == "mine"
     write_decisions(none, table, path, overwrite=True)
     assert path.read_bytes() == b"id,row,label,decision,confidence\r\n"
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Twelve rows with three labels each, and the places of their cells in the random order."""
+    path = tmp_path / "many.csv"
+    path.write_text("x,tags\n" + "".join(f"{row},a;b;c\n" for row in range(12)))
+    table = read_table(path)
+    return table, random_order(table.candidates, 0)
+
+
+def decide(places, chosen, *, drawn=None, keep=True, by_model=False):
+    """Decisions about the cells at some places, by default with their places."""
+    order = np.argsort(places, axis=None)
+    cells = [np.unravel_index(order[place - 1], places.shape) for place in chosen]
+    return Decisions(
+        rows=np.array([row for row, _ in cells], dtype=np.intp),
+        labels=np.array([label for _, label in cells], dtype=np.intp),
+        keep=np.full(len(cells), keep),
+        confidence=np.full(len(cells), 0.5),
+        by_model=np.full(len(cells), by_model),
+        drawn=np.array(chosen if drawn is None else drawn, dtype=np.intp),
+    )
+
+
+def test_places_and_accepted_suggestions_are_written_only_where_there_are_any(table, tmp_path):
+    rows, labels = np.array([0, 0, 2]), np.array([1, 2, 0])
+    decided = {"rows": rows, "labels": labels, "keep": np.array([True, False, False]),
+               "confidence": np.array([0.5, np.nan, 1.0])}  # fmt: skip
+    more = {"by_model": np.array([False, False, True]), "drawn": np.array([7, 0, 0])}
+    headers = {(): "", ("by_model",): ",by", ("drawn",): ",drawn", ("by_model", "drawn"): ",by,drawn"}
+    for names, columns in headers.items():
+        decisions = Decisions(**decided, **{name: more[name] for name in names})
+        write_decisions(decisions, table, tmp_path / "one.csv", overwrite=True)
+        found = read_decisions(tmp_path / "one.csv", table)
+        for name in ("by_model", "drawn"):
+            expected = more[name] if name in names else np.zeros(3)
+            np.testing.assert_array_equal(getattr(found, name), expected)
+        write_decisions(found, table, tmp_path / "two.csv", overwrite=True)
+        content = (tmp_path / "one.csv").read_bytes()
+        assert (tmp_path / "two.csv").read_bytes() == content
+        assert content.decode().splitlines()[0] == HEADER.strip() + columns
+    assert content.decode().splitlines()[1:] == [
+        "a.jpg,0,sea,keep,0.5,,7",
+        "a.jpg,0,sky,drop,,,",
+        "007,2,<b>sand</b>,drop,1.0,model,",
+    ]
+
+
+def test_what_a_person_checked_is_verified_and_what_the_model_suggested_is_not(table, file):
+    lines = "a.jpg,0,sea,keep,,,\na.jpg,0,sky,drop,,,2\n007,2,sea,drop,,model,\n"
+    found = read_decisions(file(HEADER.strip() + ",by,drawn\n" + lines), table)
+    verified = found.verified(table)
+    assert verified.dtype == np.int8
+    assert verified.tolist() == [[0, 1, -1], [0, 0, 0], [0, 0, 0]]
+    # Both were decided.
+    assert found.drop_mask(table).sum() == 2
+
+
+def test_a_cell_decided_twice_counts_once_and_a_check_counts_more_than_a_suggestion(table, file):
+    lines = "a.jpg,0,sea,drop,0.5,model,\na.jpg,0,sea,drop,0.5,,4\n"
+    found = read_decisions(file(HEADER.strip() + ",by,drawn\n" + lines), table)
+    assert as_tuples(found) == [(0, 1, False, 0.5)]
+    assert found.by_model.tolist() == [False]
+    assert found.drawn.tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a.jpg,0,sea,drop,,me,", "the decision is by 'me', not by 'model'"),
+        ("a.jpg,0,sea,drop,,,0", "the place in the random order is '0'"),
+        ("a.jpg,0,sea,drop,,,1.5", "the place in the random order is '1.5'"),
+        ("a.jpg,0,sea,drop,,,x", "the place in the random order is 'x'"),
+    ],
+)
+def test_columns_of_the_sample_that_are_refused(table, file, line, message):
+    with pytest.raises(TableError, match=message) as caught:
+        read_decisions(file(f"{HEADER.strip()},by,drawn\n{line}\n"), table)
+    assert caught.value.line == 2
+
+
+def test_the_sample_is_the_decided_beginning_of_the_random_order(many):
+    table, places = many
+    sample = decide(places, [3, 1, 2]).random_sample(table)
+    assert (sample.cells == ((places > 0) & (places <= 3))).all()
+    assert (sample.n_misplaced, sample.n_after_gap) == (0, 0)
+    # One undecided cell ends it.
+    sample = decide(places, [1, 2, 4, 5]).random_sample(table)
+    assert sorted(places[sample.cells]) == [1, 2]
+    assert (sample.n_misplaced, sample.n_after_gap) == (0, 2)
+    assert not decide(places, [2, 3]).random_sample(table).cells.any()
+
+
+def test_chosen_cells_fill_the_sample_but_do_not_prolong_it(many):
+    table, places = many
+    # The second was chosen before its turn, and not asked again; the fifth and sixth are chosen too.
+    decisions = decide(places, [1, 2, 3, 4, 5, 6], drawn=[1, 0, 3, 4, 0, 0])
+    sample = decisions.random_sample(table)
+    assert sorted(places[sample.cells]) == [1, 2, 3, 4]
+    assert (sample.n_misplaced, sample.n_after_gap) == (0, 0)
+    assert not decide(places, [1, 2], drawn=[0, 0]).random_sample(table).cells.any()
+
+
+def test_another_seed_or_an_edited_file_is_no_sample_but_still_counts_as_checked(many):
+    table, places = many
+    decisions = decide(places, [1, 2, 3], keep=False)
+    sample = decisions.random_sample(table, random_state=1)
+    assert not sample.cells.any()
+    assert sample.n_misplaced == 3
+    assert (decisions.verified(table) == -1).sum() == 3
+    edited = decide(places, [1, 2, 9], drawn=[1, 2, 3]).random_sample(table)
+    assert sorted(places[edited.cells]) == [1, 2]
+    assert edited.n_misplaced == 1
+
+
+def test_accepted_suggestions_are_no_sample(many):
+    table, places = many
+    assert not decide(places, [1, 2, 3], by_model=True).random_sample(table).cells.any()
+
+
+def test_a_sample_over_two_batches_is_unbiased(many):
+    """Over all seeds, each cell is equally often within the sample, whatever was chosen besides."""
+    table, _ = many
+    counts = np.zeros(table.candidates.shape)
+    sizes = []
+    for seed in range(1500):
+        places = random_order(table.candidates, seed)
+        verified = np.zeros(places.shape, dtype=np.int8)
+        drawn = np.zeros(places.shape, dtype=np.intp)
+        # The most useful cells are always those of the first rows.
+        usefulness = np.arange(36, 0, -1.0).reshape(12, 3)
+        for _ in range(2):
+            for question in propose_batch(places, verified, usefulness, size=10):
+                verified[question.row, question.label] = 1
+                drawn[question.row, question.label] = question.drawn
+        rows, labels = np.nonzero(verified)
+        decisions = Decisions(
+            rows=rows, labels=labels, keep=np.ones(len(rows), bool), confidence=np.ones(len(rows)),
+            drawn=drawn[rows, labels],
+        )  # fmt: skip
+        sample = decisions.random_sample(table, random_state=seed).cells
+        counts += sample
+        sizes.append(sample.sum())
+    share = counts / 1500
+    assert min(sizes) >= 14
+    assert abs(share - np.mean(sizes) / 36).max() < 5 * np.sqrt(0.25 / 1500)

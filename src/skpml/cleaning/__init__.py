@@ -2,7 +2,7 @@
 
 from skpml.cleaning._audit import Audit, Doubt, audit
 from skpml.cleaning._batch import Question
-from skpml.cleaning._decisions import Decisions, read_decisions, write_decisions
+from skpml.cleaning._decisions import Decisions, RandomSample, read_decisions, write_decisions
 from skpml.cleaning._judging import Reason, WrongCounts, suggest_actions
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Decisions",
     "Doubt",
     "Question",
+    "RandomSample",
     "Reason",
     "WrongCounts",
     "audit",

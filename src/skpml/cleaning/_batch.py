@@ -53,10 +53,17 @@ def random_order(Y: NDArray[Any], random_state: int) -> NDArray[np.intp]:
     return places.reshape(Y.shape)
 
 
-def find_sample(places: NDArray[np.intp], verified: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which verified cells are a random sample: the longest prefix of the order that is verified."""
+def find_sample(
+    places: NDArray[np.intp], verified: NDArray[Any], drawn: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """Return which verified cells are a random sample: the longest prefix of the order that is verified.
+
+    Where it is known which cells were ``drawn``, the prefix ends with one of them. Otherwise it would go on as long as
+    cells were chosen, and end with chosen ones. Chosen cells before its end belong to it: they were not asked again.
+    """
     unknown = places[(places > 0) & (verified == 0)]
-    return (places > 0) & (places < unknown.min(initial=places.max() + 1))
+    sample = (places > 0) & (places < unknown.min(initial=places.max() + 1))
+    return sample if drawn is None else sample & (places <= places[sample & drawn].max(initial=0))
 
 
 def propose_batch(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpml._writing import replacing
+from skpml.cleaning._batch import find_sample, random_order
 from skpml.tables import (
     Argument,
     Dialect,
@@ -25,8 +27,31 @@ from skpml.tables import (
     read_records,
 )
 
-DECISION_COLUMNS = ("id", "row", "label", "decision", "confidence")
+# The first four are required. The last two are written only if a line has a value there.
+DECISION_COLUMNS = ("id", "row", "label", "decision", "confidence", "by", "drawn")
+_N_REQUIRED, _N_WRITTEN = 4, 5
 _WORDS = {"keep": True, "drop": False}
+_BY_MODEL = "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSample:
+    """Decisions that are a random sample of all tags: they show how many tags are wrong.
+
+    Parameters
+    ----------
+    cells : ndarray of bool, shape (n_rows, n_labels)
+        True for the tags of the sample.
+    n_misplaced : int
+        Decisions whose recorded place is not that of their tag in the random order: the seed or the file was another
+        one, or the decisions were edited.
+    n_after_gap : int
+        Decisions with the right place that come after an undecided tag in the random order.
+    """
+
+    cells: NDArray[np.bool_]
+    n_misplaced: int
+    n_after_gap: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,12 +68,24 @@ class Decisions:
         Whether the label is kept.
     confidence : ndarray of shape (n_decisions,)
         Confidence of the label; NaN if it is not known.
+    by_model : ndarray of bool, shape (n_decisions,), optional
+        Whether a suggestion was accepted that nobody checked; by default none.
+    drawn : ndarray of int, shape (n_decisions,), optional
+        Place of the label in the random order of all candidates, from 1; 0, the default, if it was chosen otherwise.
     """
 
     rows: NDArray[np.intp]
     labels: NDArray[np.intp]
     keep: NDArray[np.bool_]
     confidence: NDArray[np.float64]
+    by_model: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    drawn: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+    def __post_init__(self) -> None:
+        for name in ("by_model", "drawn"):
+            given = getattr(self, name)
+            if len(given) == 0:
+                object.__setattr__(self, name, np.zeros(len(self.rows), dtype=given.dtype))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,12 +107,59 @@ class Decisions:
         mask[self.rows, self.labels] = ~self.keep
         return mask
 
+    def verified(self, table: Table) -> NDArray[np.int8]:
+        """Return what a person found, for :func:`skpml.cleaning.audit`.
+
+        Parameters
+        ----------
+        table : Table
+            Table that the decisions are about.
+
+        Returns
+        -------
+        ndarray of int8, shape (n_rows, n_labels)
+            1 where a label is right, -1 where it is wrong, 0 where nobody has checked it. Accepted suggestions are 0.
+        """
+        found = np.zeros(table.candidates.shape, dtype=np.int8)
+        found[self.rows, self.labels] = np.where(self.by_model, 0, np.where(self.keep, 1, -1))
+        return found
+
+    def random_sample(self, table: Table, *, random_state: int = 0) -> RandomSample:
+        """Return which decisions are a random sample of all candidates.
+
+        They are those up to the first undecided candidate in the random order, as far as the decisions say that they
+        were drawn from this order.
+
+        Parameters
+        ----------
+        table : Table
+            Table that the decisions are about.
+        random_state : int, default=0
+            Seed of the audit whose batch was checked.
+
+        Returns
+        -------
+        RandomSample
+            The sample, and how many decisions that were drawn do not belong to it.
+        """
+        places = random_order(table.candidates, random_state)
+        placed = (self.drawn > 0) & ~self.by_model & (places[self.rows, self.labels] == self.drawn)
+        drawn = np.zeros(places.shape, dtype=np.bool_)
+        drawn[self.rows[placed], self.labels[placed]] = True
+        sample = find_sample(places, self.verified(table), drawn)
+        return RandomSample(
+            cells=sample,
+            n_misplaced=int(np.count_nonzero((self.drawn > 0) & ~placed)),
+            n_after_gap=int(np.count_nonzero(drawn & ~sample)),
+        )
+
 
 def read_decisions(path: str | Path, table: Table) -> Decisions:
     """Read a file of decisions about the labels of a table.
 
-    Its columns are ``id``, ``row`` (counted from 0), ``label``, ``decision`` (``keep`` or ``drop``) and
-    ``confidence``, which may be missing or empty. Files that a spreadsheet saved with other delimiters are read too.
+    Its columns are ``id``, ``row`` (counted from 0), ``label``, ``decision`` (``keep`` or ``drop``), and
+    three that may be missing or empty: ``confidence``, ``by`` (``model`` for a suggestion that nobody checked) and
+    ``drawn`` (place in the random order). Files that a spreadsheet saved with other delimiters are read too.
 
     Parameters
     ----------
@@ -97,25 +181,41 @@ def read_decisions(path: str | Path, table: Table) -> Decisions:
     """
     path = Path(path)
     dialect = detect_dialect(
-        path, Dialect(quote='"'), columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:-1]
+        path, Dialect(quote='"'), columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:_N_REQUIRED]
     )
-    found: dict[tuple[int, int], tuple[bool, float, int]] = {}
+    found: dict[tuple[int, int], _Line] = {}
     reading = _Reading(path, dialect, table)
     for record in reading.records():
-        row, label, keep, confidence = reading.decision(record)
-        earlier = found.setdefault((row, label), (keep, confidence, record.line))
-        if earlier[0] != keep:
+        cell, line = reading.decision(record)
+        earlier = found.setdefault(cell, line)
+        if earlier.keep != line.keep:
             reading.refuse(
-                f"contradicts line {earlier[2]}, which {'keeps' if earlier[0] else 'drops'} the same label "
-                f"{table.label_names[label]!r} of row {row}; delete one of the two",
+                f"contradicts line {earlier.number}, which {'keeps' if earlier.keep else 'drops'} the same label "
+                f"{table.label_names[cell[1]]!r} of row {cell[0]}; delete one of the two",
                 record.line,
             )
+        # A check by a person counts more than an accepted suggestion, and a place is known or not.
+        found[cell] = earlier._replace(
+            by_model=earlier.by_model and line.by_model, drawn=earlier.drawn or line.drawn
+        )
     return Decisions(
         rows=np.array([row for row, _ in found], dtype=np.intp),
         labels=np.array([label for _, label in found], dtype=np.intp),
-        keep=np.array([keep for keep, _, _ in found.values()], dtype=np.bool_),
-        confidence=np.array([confidence for _, confidence, _ in found.values()], dtype=np.float64),
+        keep=np.array([line.keep for line in found.values()], dtype=np.bool_),
+        confidence=np.array([line.confidence for line in found.values()], dtype=np.float64),
+        by_model=np.array([line.by_model for line in found.values()], dtype=np.bool_),
+        drawn=np.array([line.drawn for line in found.values()], dtype=np.intp),
     )
+
+
+class _Line(NamedTuple):
+    """One line of a file of decisions, but for its cell."""
+
+    number: int
+    keep: bool
+    confidence: float
+    by_model: bool
+    drawn: int
 
 
 class _Reading:
@@ -129,15 +229,15 @@ class _Reading:
     def records(self) -> Iterator[Record]:
         records = (record for record in read_records(self.path, self.dialect) if record.cells)
         header = next(records).cells
-        if missing := [name for name in DECISION_COLUMNS[:-1] if name not in header]:
-            columns = ", ".join(DECISION_COLUMNS)
+        if missing := [name for name in DECISION_COLUMNS[:_N_REQUIRED] if name not in header]:
+            columns = ", ".join(DECISION_COLUMNS[:_N_WRITTEN])
             self.refuse(
                 f"has no column {format_names(missing)}: a file of decisions has the columns {columns}", 1
             )
         self._position = {name: header.index(name) for name in DECISION_COLUMNS if name in header}
         return records
 
-    def decision(self, record: Record) -> tuple[int, int, bool, float]:
+    def decision(self, record: Record) -> tuple[tuple[int, int], _Line]:
         cells = {name: record.cells[column] for name, column in self._position.items()}
         row = self._row(cells["row"], cells["id"], record.line)
         label = self._label_of(cells["label"], row, record.line)
@@ -145,7 +245,10 @@ class _Reading:
         if word not in _WORDS:
             found = quote_text(cells["decision"])
             self.refuse(f"the decision is {found}, not 'keep' or 'drop'", record.line)
-        return row, label, _WORDS[word], self._confidence(cells.get("confidence", ""), record.line)
+        confidence = self._confidence(cells.get("confidence", ""), record.line)
+        by_model = self._by_model(cells.get("by", ""), record.line)
+        drawn = self._drawn(cells.get("drawn", ""), record.line)
+        return (row, label), _Line(record.line, _WORDS[word], confidence, by_model, drawn)
 
     def _row(self, text: str, name: str, line: int) -> int:
         n_rows = len(self.table.ids)
@@ -196,6 +299,17 @@ class _Reading:
             self.refuse(f"the confidence is {found}, not a number from 0 to 1; it may also be empty", line)
         return value
 
+    def _by_model(self, text: str, line: int) -> bool:
+        if text.strip().lower() not in ("", _BY_MODEL):
+            self.refuse(f"the decision is by {quote_text(text)}, not by 'model'; it may also be empty", line)
+        return bool(text.strip())
+
+    def _drawn(self, text: str, line: int) -> int:
+        text = text.strip()
+        if text and not (text.isascii() and text.isdecimal() and int(text) > 0):
+            self.refuse(f"the place in the random order is {quote_text(text)}, not 1 or more, or empty", line)
+        return int(text or 0)
+
     def refuse(self, problem: str, line: int, *more: str | Argument) -> None:
         raise TableError(problem, *more, line=line, path=self.path)
 
@@ -220,8 +334,18 @@ def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, ove
     ):
         # With lines that end in "\n" alone, Python does not quote a cell that holds "\r".
         writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow(DECISION_COLUMNS)
-        columns = (decisions.rows, decisions.labels, decisions.keep, decisions.confidence)
-        for row, label, keep, sure in zip(*(column.tolist() for column in columns), strict=True):
+        used = [*DECISION_COLUMNS[:_N_WRITTEN]]
+        used += [
+            name for name, some in (("by", decisions.by_model), ("drawn", decisions.drawn)) if some.any()
+        ]
+        writer.writerow(used)
+        columns = (
+            decisions.rows, decisions.labels, decisions.keep, decisions.confidence, decisions.by_model, decisions.drawn,
+        )  # fmt: skip
+        for row, label, keep, sure, by_model, drawn in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             known, word = "" if np.isnan(sure) else repr(sure), "keep" if keep else "drop"
-            writer.writerow((table.ids[row], row, table.label_names[label], word, known))
+            more = {"by": _BY_MODEL if by_model else "", "drawn": drawn or ""}
+            last = [more[name] for name in used[_N_WRITTEN:]]
+            writer.writerow((table.ids[row], row, table.label_names[label], word, known, *last))
