@@ -168,7 +168,7 @@ def test_a_name_of_a_file_that_is_no_text(run: Run, tagged: Path, folder: Path) 
 def test_the_examples_of_the_help_run_one_after_the_other(run: Run, tagged: Path, folder: Path) -> None:
     help = run("clean", "--help").stdout
     commands = [line.split() for line in help.splitlines() if line.strip().startswith("skpml clean ")]
-    assert len(commands) == 4
+    assert len(commands) == 5
     write_rows(
         folder / "news.csv",
         ["headline", "tags"],

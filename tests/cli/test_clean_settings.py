@@ -73,6 +73,7 @@ def test_options_on_the_command_line_go_first(run: Run, songs: Path, folder: Pat
         "method": "ridge",
         "drop_below": 0.9,
         "keep_above": 0.9,
+        "batch_size": 100,
         "n_folds": 3,
         "random_state": 8,
     }
@@ -80,7 +81,9 @@ def test_options_on_the_command_line_go_first(run: Run, songs: Path, folder: Pat
     done(run, songs, "--settings", "two.csv.json", "-o", "three.csv", "--keep-above", 0.1)
     assert stored(folder, "three.csv")["audit"]["drop_below"] == 0.1
     done(run, songs, "--settings", "two.csv.json", "-o", "four.csv", "--budget", 3)
-    assert stored(folder, "four.csv")["audit"].keys() == {"method", "budget", "n_folds", "random_state"}
+    assert stored(folder, "four.csv")["audit"].keys() == {
+        "method", "budget", "batch_size", "n_folds", "random_state",
+    }  # fmt: skip
 
 
 def test_stored_columns_go_where_others_are_named(run: Run, folder: Path) -> None:

@@ -26,13 +26,49 @@ def make_item(row: int, name: str, tags: list[int], text: str | None = None) -> 
     return {"id": name, "row": row, "text": text, "image": None, "tags": tags}
 
 
+def no_batch() -> dict[str, Any]:
+    """The parts of a payload without a batch and without earlier decisions."""
+    columns = ("id", "row", "label", "keep", "confidence", "byModel", "drawn")
+    return {
+        "batch": {"drawn": [], "tags": 410, "sample": 0, "wrong": 0},
+        "earlier": {name: [] for name in columns},
+    }
+
+
+def batch_payload() -> dict[str, Any]:
+    """Six cells to check, of which four were drawn at random after ten others; two other doubts; two decisions."""
+    payload = small_payload()
+    payload["key"] = "photos-batch"
+    payload["items"] += [make_item(8, "c8.jpg", [1, 2], "A lake"), make_item(11, "d11.jpg", [0], "The sea")]
+    payload["cells"] = {
+        "item": [3, 0, 4, 1, 2, 3, 1, 2],
+        "label": [1, 0, 0, 0, 2, 2, 2, 0],
+        "confidence": [0.9, 0.48, 0.8, 0.7, 0.55, 0.51, 0.07, 0.0625],
+        "action": [""] * 6 + ["drop", "drop"],
+        "reason": [""] * 6 + ["seventh reason", "eighth reason"],
+    }
+    payload["batch"] = {"drawn": [11, 12, 13, 15, 0, 0], "tags": 410, "sample": 10, "wrong": 2}
+    payload["earlier"] = {
+        "id": ["e.jpg", 'f, "g"'],
+        "row": [20, 21],
+        "label": [0, 2],
+        "keep": [True, False],
+        "confidence": [0.25, None],
+        "byModel": [False, True],
+        "drawn": [1, 0],
+    }
+    return payload
+
+
 def small_payload() -> dict[str, Any]:
     """Three items and five cells."""
     return {
         "title": "photos.csv",
         "key": "photos-1",
         "settings": [["method", "candidate likelihood"], ["folds", "5"]],
-        "overview": {"rows": 200, "labels": 3, "candidates": 410, "wrong": 61.4, "low": 52, "high": 70},
+        "overview": {
+            "rows": 200, "labels": 3, "candidates": 410, "basis": "random noise", "wrong": 61.4, "low": 52, "high": 70,
+        },
         "labels": [
             make_label("sea", 120, 30.2, 24, 37, "lake"),
             make_label("lake", 90, 7.26, 4, 10, "sea"),
@@ -50,7 +86,8 @@ def small_payload() -> dict[str, Any]:
             "action": ["ask", "drop", "keep", "ask", "drop"],
             "reason": ["first reason", "second reason", "third reason", "fourth reason", "fifth reason"],
         },
-    }
+        **no_batch(),
+    }  # fmt: skip
 
 
 def large_payload(n_cells: int) -> dict[str, Any]:
@@ -73,11 +110,14 @@ def large_payload(n_cells: int) -> dict[str, Any]:
         "title": "holiday_photos.csv",
         "key": f"holiday-{n_cells}",
         "settings": [["folds", "5"]],
-        "overview": {"rows": 20000, "labels": 10, "candidates": 9000, "wrong": 900, "low": 800, "high": 1000},
+        "overview": {
+            "rows": 20000, "labels": 10, "candidates": 9000, "basis": "sample", "wrong": 900, "low": 800, "high": 1000,
+        },
         "labels": [make_label(name, 900, 90.0, 80, 100) for name in NAMES],
         "items": items,
         "cells": dict(zip(["item", "label", "confidence", "action", "reason"], columns, strict=True)),
-    }
+        **no_batch(),
+    }  # fmt: skip
 
 
 class Watched:
@@ -198,6 +238,6 @@ def import_text(page: Any, text: str, name: str = "other.csv") -> str:
 def export(page: Any) -> str:
     """What *Export* writes for ``photos.csv``."""
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="Export").click()
+        page.get_by_role("button", name="Export").first.click()
     assert waiting.value.suggested_filename == "photos_decisions.csv"
     return Path(waiting.value.path()).read_bytes().decode("utf-8")

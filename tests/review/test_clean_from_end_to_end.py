@@ -145,7 +145,7 @@ def decide_more(page: Any, person: Person, strange: tuple[str, str]) -> None:
 def test_a_file_is_cleaned_by_command_and_person(browser: Any, tmp_path: Path) -> None:
     photos, source = Photos(), tmp_path / "photos.csv"
     source.write_bytes(photos.content(set()))
-    options = ("--id", "file", "--ignore", "note", "--folds", "3")
+    options = ("--id", "file", "--ignore", "note", "--folds", "3", "--batch", "0")
     said = skpml(tmp_path, "clean", "photos.csv", *options, "-o", "sure.csv", "--report", "review.html")
     assert "Wrote review.html." in said
 

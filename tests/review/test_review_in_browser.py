@@ -19,6 +19,7 @@ from review_helpers import (
     ATTACK,
     NAMES,
     Watched,
+    batch_payload,
     choose_command,
     current,
     export,
@@ -66,7 +67,7 @@ def test_overview(show: Watched) -> None:
     page = show(small_payload())
     assert page.locator("h1").inner_text() == "photos.csv"
     assert page.locator("#sentence").inner_text() == (
-        "About 61 of 410 tags are wrong (52 to 70). This page lists 5 doubtful tags."
+        "About 61 of 410 tags are wrong (52 to 70), if wrong tags are random. This page lists 5 doubtful tags."
     )
     entries = page.locator("#labels button").all_inner_texts()
     # The most wrong tags first.
@@ -391,8 +392,15 @@ def test_suggestions_are_accepted_and_decisions_deleted_in_one_step(show: Watche
     press(page, "ArrowDown", "k")
     choose_command(page, "Accept suggestions")
     assert read_notice(page).startswith("Accepted: 1 kept, 1 dropped.")
-    lines = "b9.jpg,3,tree,keep,0.07\nb10.jpg,17,lake,keep,0.93\na1.jpg,5,sea,drop,0.0625\n"
-    assert export(page) == HEADER + lines
+    # Nobody has checked a tag whose suggestion was accepted, and the file says so.
+    lines = "b9.jpg,3,tree,keep,0.07,\nb10.jpg,17,lake,keep,0.93,model\na1.jpg,5,sea,drop,0.0625,model\n"
+    assert export(page) == HEADER.replace("\n", ",by\n") + lines
+    text = export(page)
+    choose_command(page, "Delete my decisions")
+    import_text(page, text)
+    assert export(page) == text
+    press(page, "Control+z", "Control+z")
+    assert progress(page) == (2, 1)
     press(page, "Control+z")
     assert progress(page) == (1, 0)
     choose_command(page, "Delete my decisions")
@@ -496,7 +504,9 @@ def test_on_a_phone_in_landscape_list_and_buttons_are_visible(show: Watched) -> 
     page = show(small_payload(), width=640, height=360)
     assert page.evaluate("document.documentElement.scrollWidth") <= 640
     assert page.evaluate("document.documentElement.scrollHeight") <= 360
-    commands = (f"[data-command={name}]" for name in ("keep", "drop", "skip", "undo", "exportDecisions"))
+    commands = (
+        f"[data-command={name}] >> nth=0" for name in ("keep", "drop", "skip", "undo", "exportDecisions")
+    )
     for place in (*commands, "#rows [aria-selected=true]", "#detail-label"):
         box = page.locator(place).bounding_box()
         assert 0 <= box["y"] <= 360 - box["height"], place
@@ -588,3 +598,129 @@ def test_a_page_without_doubtful_tags(show: Watched) -> None:
     assert page.get_by_text("No tag is doubtful.").is_visible()
     assert page.get_by_text("No tag is selected.").is_visible()
     assert progress(page) == (0, 0)
+
+
+BATCH = [
+    ("lake", "c8.jpg"), ("sea", "b10.jpg"), ("sea", "d11.jpg"), ("sea", "b9.jpg"), ("tree", "a1.jpg"), ("tree", "c8.jpg"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_batch_is_asked_first_and_nothing_suggests_an_answer(show: Watched) -> None:
+    page = show(batch_payload())
+    assert listed(page) == BATCH
+    kinds = page.locator("#rows .kind").all_inner_texts()
+    assert kinds == ["random sample"] * 4 + ["most informative"] * 2
+    assert page.locator("#task").is_visible()
+    assert page.locator("#tools").is_hidden()
+    for place in BATCH:
+        assert current(page) == place
+        shown = page.locator("#list").inner_text() + page.locator("#detail").inner_text()
+        assert not re.search(r"0\.\d|Confidence|Suggested|Reason|doubtful\n|reason", shown), shown
+        press(page, "k")
+        # Neither is it shown afterwards: a person may change the answer.
+        assert page.locator("#facts").is_hidden()
+    page.get_by_role("button", name="Other doubtful tags").click()
+    assert listed(page) == [("tree", "b9.jpg"), ("sea", "a1.jpg")]
+    assert page.locator("#detail-reason").inner_text() == "seventh reason"
+    # A tag of the batch beside a doubtful one.
+    assert page.locator("#detail-tags li").all_inner_texts() == ["sea\nkept", "tree\n0.07, undecided"]
+    press(page, "d")
+    # Undo leads to where the decision was made.
+    press(page, "u", "u")
+    assert current(page) == BATCH[5]
+    assert page.locator("#task").is_visible()
+
+
+@pytest.mark.slow
+def test_progress_of_the_batch_and_what_comes_next(show: Watched) -> None:
+    page = show(batch_payload())
+
+    def parts() -> list[str]:
+        return [page.locator(f"#task-{name}").inner_text() for name in ("drawn", "useful")]
+
+    assert parts() == ["0 of 4", "0 of 2"]
+    press(page, "k", "Space", "d")
+    assert parts() == ["2 of 4", "0 of 2"]
+    assert page.locator("#batch-count").inner_text() == "2 of 6"
+    assert "Only the 1 before it count" in page.locator("#task-skipped").inner_text()
+    press(page, "ArrowUp", "ArrowUp", "d")
+    assert not page.locator("#task-skipped").is_visible()
+    press(page, "ArrowDown", "k", "k", "d")
+    assert page.locator("#task-done").is_visible()
+    assert not page.locator("#task-open").is_visible()
+    assert page.locator("#task-file").inner_text() == "--decisions photos_decisions.csv --force"
+    # 2 of 10 before, 2 of 4 now. The binomial is nearly that of a finite number of tags.
+    outlook = page.locator("#task-outlook").inner_text()
+    assert outlook.startswith("Of 14 random tags, 4 are wrong, so between ")
+    now, later = (
+        binomtest(wrong, count).proportion_ci(0.9, method="wilson") for wrong, count in ((4, 14), (8, 28))
+    )
+    numbers = [int(number) for number in re.findall(r"(\d+)(?= %| points|\.$)", outlook)]
+    expected = [now.low, now.high, now.high - now.low, later.high - later.low]
+    assert numbers == pytest.approx([100 * value for value in expected], abs=2)
+    reload(page)
+    assert page.locator("#task-done").is_visible()
+
+
+@pytest.mark.slow
+def test_the_export_holds_earlier_decisions_and_places(show: Watched) -> None:
+    page = show(batch_payload())
+    press(page, "k", "d")
+    page.get_by_role("button", name="Other doubtful tags").click()
+    press(page, "d")
+    text = export(page)
+    assert text.splitlines() == [
+        "id,row,label,decision,confidence,by,drawn",
+        "e.jpg,20,sea,keep,0.25,,1",
+        '"f, ""g""",21,tree,drop,,model,',
+        "c8.jpg,8,lake,keep,0.9,,11",
+        "b10.jpg,17,sea,drop,0.48,,12",
+        "b9.jpg,3,tree,drop,0.07,,",
+    ]
+    choose_command(page, "Delete my decisions")
+    assert len(export(page).splitlines()) == 3
+    assert import_text(page, text) == "other.csv: 3 decisions read, 3 of them new."
+    assert export(page) == text
+
+
+@pytest.mark.slow
+def test_accepting_suggestions_does_not_answer_the_batch(show: Watched) -> None:
+    page = show(batch_payload())
+    choose_command(page, "Accept suggestions")
+    assert read_notice(page).startswith("Accepted: 0 kept, 2 dropped.")
+    assert page.locator("#batch-count").inner_text() == "0 of 6"
+    page.get_by_role("button", name="Other doubtful tags").click()
+    assert progress(page) == (0, 2)
+    assert page.locator("#detail-state").inner_text() == "dropped, as suggested"
+    # Pressing the key is a check.
+    press(page, "d")
+    assert [line.split(",")[5] for line in export(page).splitlines()[-2:]] == ["", "model"]
+
+
+@pytest.mark.slow
+def test_a_tag_that_is_asked_again_is_exported_once(show: Watched) -> None:
+    """A suggestion was accepted before, and now the tag is in the batch."""
+    payload = batch_payload()
+    payload["earlier"].update(id=["c8.jpg", "x"], row=[8, 1], label=[1, 0], byModel=[True, False])
+    page = show(payload)
+    assert "c8.jpg,8,lake,keep,0.25,model,1" in export(page)
+    press(page, "d")
+    assert [line for line in export(page).splitlines() if line.startswith("c8")] == [
+        "c8.jpg,8,lake,drop,0.9,11"
+    ]
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 740), (768, 740), (1100, 740), (640, 360)])
+@pytest.mark.slow
+def test_the_batch_fits_the_screen(show: Watched, width: int, height: int) -> None:
+    page = show(batch_payload(), width=width, height=height)
+    for _ in range(2):
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        rows = page.locator("#rows").bounding_box()
+        assert rows["height"] > 60
+        page.locator("#rows [role=row]").first.click()
+        press(page, "k", "d", "k", "k", "d", "d")
+        if page.locator("#close-sheet").is_visible():
+            page.locator("#close-sheet").click()
+        assert page.locator("#task-done").is_visible()

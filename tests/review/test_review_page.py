@@ -16,7 +16,8 @@ from page_checker import PageChecker
 
 pytest.importorskip("jinja2")
 
-from skpml.cleaning import WrongCounts
+from skpml.cleaning import Decisions, Question, WrongCounts
+from skpml.cleaning._batch import random_order
 from skpml.review import render_review, select_doubts, write_review
 from skpml.review._page import _build_payload, _fill_template
 from skpml.tables import Columns, read_table
@@ -40,7 +41,7 @@ def payload_of(page: str) -> Any:
 
 def scripted(payload: dict[str, Any]) -> dict[str, Any]:
     """The part of a payload that the script needs; the template shows the rest."""
-    kept = {name: payload[name] for name in ("title", "key", "items", "cells")}
+    kept = {name: payload[name] for name in ("title", "key", "items", "cells", "batch", "earlier")}
     return {**kept, "labels": [label["name"] for label in payload["labels"]]}
 
 
@@ -130,6 +131,9 @@ def make_audit(table: Any, doubts: list[tuple[int, int, float, str]]) -> Any:
         ],
         wrong=WrongCounts(estimate=counts / 3, low=counts / 4, high=counts / 2, total=(1.66, 1.23, 2.5)),
         partners=("lake", "sea", None),
+        batch=[],
+        verified=np.zeros(table.candidates.shape, dtype=np.int8),
+        random_state=0,
     )
 
 
@@ -145,7 +149,9 @@ def test_the_page_shows_the_audit_of_a_table(table: Any) -> None:
     assert payload["title"] == "photos.csv"
     assert payload["settings"] == [["folds", "5"]]
     counts = {"rows": 3, "labels": 3, "candidates": 5, "wrong": 1.7, "low": 1.2, "high": 2.5}
-    assert payload["overview"] == counts
+    assert payload["overview"] == {**counts, "basis": "random noise"}
+    assert payload["batch"] == {"drawn": [], "tags": 5, "sample": 0, "wrong": 0}
+    assert not any(payload["earlier"].values())
     assert payload["items"] == [
         {"id": "c", "row": 2, "text": "three", "image": None, "tags": sorted([sea, sky])},
         {"id": "a", "row": 0, "text": "<b>one</b>", "image": None, "tags": sorted([sea, lake])},
@@ -161,6 +167,72 @@ def test_the_page_shows_the_audit_of_a_table(table: Any) -> None:
     assert payload["labels"][sea] == {
         "name": "sea", "candidates": 3, "wrong": 1.0, "low": 0.8, "high": 1.5, "partner": found.partners[sea],
     }  # fmt: skip
+
+
+def test_the_batch_comes_first_and_says_nothing_about_the_answer(table: Any) -> None:
+    lake, sea = (table.label_names.index(name) for name in ("lake", "sea"))
+    found = make_audit(table, [(2, sea, 0.5, "ask"), (0, lake, 0.1, "drop")])
+    found.batch = [Question(row=1, label=sea, drawn=4), Question(row=2, label=sea, drawn=0)]
+    payload = _build_payload(table, found, {})
+    # A doubt of the batch is not listed again.
+    assert payload["cells"] == {
+        "item": [0, 1, 2],
+        "label": [sea, sea, lake],
+        "confidence": [0.9, 0.9, 0.1],
+        "action": ["", "", "drop"],
+        "reason": ["", "", "why"],
+    }
+    assert [item["row"] for item in payload["items"]] == [1, 2, 0]
+    assert payload["batch"]["drawn"] == [4, 0]
+    other = make_audit(table, [(0, lake, 0.1, "drop")])
+    assert payload["key"] != _build_payload(table, other, {})["key"]
+
+
+def test_earlier_decisions_are_exported_and_not_asked_again(table: Any) -> None:
+    lake, sky = (table.label_names.index(name) for name in ("lake", "sky"))
+    places = random_order(table.candidates, 0)
+    first = tuple(int(place) for place in np.argwhere(places == 1)[0])
+    cells = [first, *(cell for cell in [(0, lake), (2, sky)] if cell != first)]
+    decisions = Decisions(
+        rows=np.array([row for row, _ in cells]),
+        labels=np.array([label for _, label in cells]),
+        keep=np.array([False] + [True] * (len(cells) - 1)),
+        confidence=np.array([np.nan] + [0.5] * (len(cells) - 1)),
+        by_model=np.array([False] * (len(cells) - 1) + [True]),
+        drawn=np.array([1] + [0] * (len(cells) - 1)),
+    )
+    found = make_audit(table, [(0, lake, 0.1, "drop"), (2, sky, 0.3, "ask")])
+    payload = _build_payload(table, found, {}, decisions)
+    assert payload["cells"]["item"] == []
+    assert payload["batch"] == {"drawn": [], "tags": 5, "sample": 1, "wrong": 1}
+    earlier = payload["earlier"]
+    assert list(zip(earlier["row"], earlier["label"], strict=True)) == cells
+    assert earlier["id"] == [table.ids[row] for row, _ in cells]
+    assert earlier["confidence"] == [None] + [0.5] * (len(cells) - 1)
+    assert earlier["byModel"][-1] is True
+    assert earlier["drawn"][0] == 1
+
+
+def test_what_the_audit_was_told_is_exported_too(table: Any) -> None:
+    sea, sky = (table.label_names.index(name) for name in ("sea", "sky"))
+    found = make_audit(table, [(1, sea, 0.5, "ask")])
+    found.verified[1, sea], found.verified[0, sky] = -1, 1
+    payload = _build_payload(table, found, {})
+    assert payload["cells"]["item"] == []
+    # A row cannot lose a tag that it does not have, so only tags of the table are decided.
+    earlier = payload["earlier"]
+    assert (earlier["row"], earlier["label"], earlier["keep"]) == ([1], [sea], [False])
+
+
+@pytest.mark.parametrize(
+    ("basis", "words"),
+    [("sample", "judged by your random checks"), ("random noise", "if wrong tags are random"),
+     ("at least", "At least 52 of 410 tags are wrong; ")],
+)  # fmt: skip
+def test_the_page_says_what_the_count_rests_on(basis: str, words: str) -> None:
+    payload = small_payload()
+    payload["overview"]["basis"] = basis
+    assert words in _fill_template(payload)
 
 
 def test_partners_are_shown_for_doubted_labels_only(table: Any) -> None:

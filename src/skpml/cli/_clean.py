@@ -20,6 +20,8 @@ from click.core import ParameterSource
 from skpml import __version__
 from skpml._writing import replacing
 from skpml.cli import _console as ui
+from skpml.cli._checked import Checked, keep_decisions, known_arguments, read_checked
+from skpml.cli._clean_output import show_emptied, show_next, show_summary, write_suggestions
 from skpml.registry import get_method
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def clean() -> None:
     \b
     Examples:
       skpml clean photos.csv --id file --image file -o sure.csv --report review.html
+      skpml clean photos.csv --settings sure.csv.json --decisions photos_decisions.csv -o surer.csv
       skpml clean apply photos.csv photos_decisions.csv --settings sure.csv.json -o cleaned.csv
       skpml clean photos.csv --settings sure.csv.json --budget 200 -o other.csv --report other.html
       skpml clean news.csv --text headline -o sure_news.csv --model news.skpml
@@ -59,10 +62,12 @@ def clean() -> None:
 
 # Arguments of the audit, and the options that set them.
 _AUDIT = {"method": "method", "drop_below": "drop_below", "keep_above": "keep_above", "budget": "budget",
-          "n_folds": "folds", "random_state": "seed"}  # fmt: skip
+          "batch_size": "batch", "n_folds": "folds", "random_state": "seed"}  # fmt: skip
+# What a person has checked.
+_CHECKED = ("decisions", "verified_columns")
 _EXCLUSIVE = (("tags", "labels"), ("features", "embeddings"),
               ("budget", "drop_below"), ("budget", "keep_above"))  # fmt: skip
-_FILES = ("embeddings", "xml")
+_FILES = ("embeddings", "xml", "decisions")
 
 
 @dataclass(frozen=True)
@@ -87,19 +92,22 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        reading, audit = {**content["reading"]}, {**content["audit"]}
+        reading, audit, checked = {**content["reading"]}, {**content["audit"]}, {**content.get("checked", {})}
         settings = _Settings(path, (content["sha256"], content["cleaned_sha256"]))
     except (ValueError, KeyError, TypeError):
         problem = f"{path} is not a settings file; give CLEANED.json, written by 'skpml clean'"
         raise click.ClickException(problem) from None
-    for part, values, known in (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT)):
+    parts = (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT), ("checked", checked, _CHECKED))
+    for part, values, known in parts:
         if unknown := sorted(set(values).difference(known)):
             raise click.ClickException(f"{path}: {part} has no setting {unknown[0]!r}")
-    for name, value in reading.items():
-        if not all(isinstance(part, str) for part in (value if isinstance(value, list) else [value])):
-            raise click.ClickException(f"{path}: reading.{name} must be text")
-    reading |= {name: str(path.parent / reading[name]) for name in _FILES if name in reading}
-    values = {**reading, **{_AUDIT[name]: value for name, value in audit.items()}}
+    for part, values in (("reading", reading), ("checked", checked)):
+        for name, value in values.items():
+            if not all(isinstance(text, str) for text in (value if isinstance(value, list) else [value])):
+                raise click.ClickException(f"{path}: {part}.{name} must be text")
+    for values in (reading, checked):
+        values |= {name: str(path.parent / values[name]) for name in _FILES if name in values}
+    values = {**reading, **checked, **{_AUDIT[name]: value for name, value in audit.items()}}
     options = {parameter.name for parameter in context.command.params}
     context.default_map = {name: value for name, value in values.items() if name in options}
     return settings
@@ -120,19 +128,31 @@ def _resolve(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, **{name: () if isinstance(values[name], tuple) else None for name in dropped}}
 
 
-def _format_settings(source: Path, cleaned: Path, arguments: dict[str, Any], reading: dict[str, Any]) -> str:
+def _format_settings(
+    source: Path, cleaned: Path, *, audit: dict[str, Any], reading: dict[str, Any], checked: dict[str, Any]
+) -> str:
     """Return the settings file: what reproduces the output, and digests that identify the files."""
     # In a fixed order, since options have that of the command line.
-    stored = {name: value for name in ui.TABLE_OPTIONS if (value := reading[name]) not in (None, ())}
-    for name in stored.keys() & set(_FILES):
-        stored[name] = os.path.abspath(stored[name])
-        with suppress(ValueError):  # on another drive there is no relative path
-            stored[name] = os.path.relpath(stored[name], cleaned.parent)
+    stored, stored_checked = (
+        {name: _store(name, value, cleaned) for name in names if (value := values[name]) not in (None, ())}
+        for names, values in ((ui.TABLE_OPTIONS, reading), (_CHECKED, checked))
+    )
     content = {"skpml": __version__, "data": source.name, "sha256": _digest(source), "cleaned_sha256": _digest(cleaned),
-               "audit": arguments, "reading": stored}  # fmt: skip
+               "audit": audit, "reading": stored}  # fmt: skip
+    content |= {"checked": stored_checked} if stored_checked else {}
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     # Bytes of a file name that are not text have no UTF-8 form.
     return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _store(name: str, value: Any, cleaned: Path) -> Any:
+    """Return the value of an option for the settings file: paths are relative to it."""
+    if name not in _FILES:
+        return value
+    path = os.path.abspath(value)
+    with suppress(ValueError):  # on another drive there is no relative path
+        path = os.path.relpath(path, cleaned.parent)
+    return path
 
 
 def _digest(path: Path) -> str:
@@ -150,6 +170,9 @@ def _digest(path: Path) -> str:
 @ui.output_option("OUT.csv", "Also write a table of the doubtful tags, with reasons.", "--audit", "listing")
 @ui.output_option("MODEL", "Also save a classifier trained on the cleaned tags, for 'skpml predict'.",
                   "--model")  # fmt: skip
+@ui.output_option(
+    "OUT.csv", "Also write a table of tags that may be missing, the most likely first.", "--suggest"
+)
 @ui.output_option("OUT.json", "Also write tasks with predictions for Label Studio.", "--label-studio")
 @ui.method_option
 @click.option("--drop-below", type=click.FloatRange(0, 1),
@@ -159,6 +182,12 @@ def _digest(path: Path) -> str:
                    "the two is given and they cross, both get its value.  [default: 0.75]")  # fmt: skip
 @click.option("--budget", type=click.IntRange(min=0), metavar="N",
               help="Instead of thresholds: ask about the N most useful tags and decide all others.")  # fmt: skip
+@click.option("--decisions", metavar="FILE.csv", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="What you decided on the page, as exported. It is never overruled and improves the rest.")  # fmt: skip
+@click.option("--verified-columns", metavar="YES NO", nargs=2,
+              help="Two columns of DATA that list the tags which a person confirmed and rejected.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(min=0), metavar="N", default=100, show_default=True,
+              help="Number of tags that the page asks you to check next; 0 for none.")  # fmt: skip
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
               help="Folds of cross-validation: each row is judged by a model of the other folds.")  # fmt: skip
 @ui.seed_option
@@ -167,15 +196,17 @@ def _digest(path: Path) -> str:
 @ui.table_options
 def run(
     *, source: Path, target: Path, report: Path | None, listing: Path | None, model: Path | None,
-    label_studio: Path | None, method: str, drop_below: float | None, keep_above: float | None, budget: int | None,
-    folds: int, seed: int, settings: _Settings | None, force: bool, reading: dict[str, Any],
+    suggest: Path | None, label_studio: Path | None, method: str, drop_below: float | None, keep_above: float | None,
+    budget: int | None, decisions: Path | None, verified_columns: tuple[str, str] | None, batch: int, folds: int,
+    seed: int, settings: _Settings | None, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
     """Find wrong tags in DATA and write a copy without those that are almost certainly wrong.
 
-    Tags that a person should decide stay in CLEANED. Decide them on the page, export the decisions, and apply them with
-    'skpml clean apply'. The settings are written next to CLEANED, as CLEANED.json; --settings repeats the run. With
-    --text, the model learns from the texts; numeric columns are used only if --feature names them, and then the texts
-    are only displayed.
+    Tags that a person should decide stay in CLEANED. The page first asks about a batch of tags, some of them drawn at
+    random: check them, export the decisions, and run again with --decisions. Repeat until the numbers are good enough.
+    'skpml clean apply' applies decisions without a model. The settings are written next to CLEANED, as CLEANED.json;
+    --settings repeats the run. With --text, the model learns from the texts; numeric columns are used only if --feature
+    names them, and then the texts are only displayed.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -185,12 +216,21 @@ def run(
 
     reading = _resolve(reading)
     rule = _decision_rule(drop_below, keep_above, budget)
-    arguments = {"method": method, **rule, "n_folds": folds, "random_state": seed}
+    arguments = {"method": method, **rule, "batch_size": batch, "n_folds": folds, "random_state": seed}
+    verified_columns = verified_columns or None
     record = target.with_name(target.name + ".json")
-    outputs = [path for path in (target, record, report, listing, model, label_studio) if path is not None]
+    outputs = [
+        path for path in (target, record, report, listing, model, suggest, label_studio) if path is not None
+    ]
     if label_studio is not None:
         outputs.append(label_studio.with_suffix(".xml"))
-    inputs = [source, reading["embeddings"], reading["xml"], None if settings is None else settings.path]
+    inputs = [
+        source,
+        reading["embeddings"],
+        reading["xml"],
+        decisions,
+        None if settings is None else settings.path,
+    ]
     ui.check_outputs(*outputs, force=force, inputs=inputs)
     check_suffix(source, target)
     if report is not None:
@@ -202,20 +242,28 @@ def run(
     with ui.progress_bar(f"reading {source}") as update, warnings.catch_warnings():
         # Advice about parameters that this command does not have.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        table = ui.read_source(source, reading, random_state=seed, progress=update)
+        ignore = (*reading["ignore"], *(verified_columns or ()))
+        table = ui.read_source(source, {**reading, "ignore": ignore}, random_state=seed, progress=update)
         _check_table(table, folds, label_studio)
+        checked = read_checked(table, decisions, verified_columns, random_state=seed)
         if settings is not None and not settings.describes(source):
             ui.say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
         ui.show_reading(table, _describe(table, reading["embeddings"]))
-        found = audit(table.X, table.candidates, label_names=table.label_names, progress=update, **arguments)
+        for note in checked.notes:
+            ui.say(f"Note: {note}.")
+        more = known_arguments(audit, verified=checked.verified, at_random=checked.at_random)
+        options = {**arguments, **more, "label_names": table.label_names, "progress": update}
+        found = keep_decisions(audit(table.X, table.candidates, **options), checked.decisions)
         update(0, None, "writing")
         others = [path for path in outputs if path != target]
         with replacing(*others, overwrite=True) as paths:
             temporary = dict(zip(others, paths, strict=True))
             if report is not None:
-                temporary[report].write_text(_render_page(table, found, arguments), encoding="utf-8")
+                temporary[report].write_text(_render_page(table, found, checked, arguments), encoding="utf-8")
             if listing is not None:
                 _write_listing(temporary[listing], table, found)
+            if suggest is not None:
+                write_suggestions(temporary[suggest], table, found)
             if model is not None:
                 update(0, None, "training on the cleaned tags")
                 ui.save_table_model(found.train_model(table.X), temporary[model], table)
@@ -224,13 +272,15 @@ def run(
                 review.write_label_studio(table, found, tasks, config=config, overwrite=True)
             # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
             _write_cleaned(table, found.actions == "drop", target, force)
-            text = _format_settings(source, target, arguments, reading)
+            chosen = {"decisions": decisions, "verified_columns": verified_columns}
+            text = _format_settings(source, target, audit=arguments, reading=reading, checked=chosen)
             temporary[record].write_text(text, encoding="utf-8")
-    _show_summary(table, found, rule.get("drop_below", 0.0))
+    show_summary(table, found, rule.get("drop_below", 0.0))
     for path in outputs:
         ui.say(f"Wrote {path}.")
     if report is not None:
         _show_page_limit(found, report, target)
+    show_next(found, report)
 
 
 def _decision_rule(drop_below: float | None, keep_above: float | None, budget: int | None) -> dict[str, Any]:
@@ -265,14 +315,15 @@ def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
         check_label_names(table.label_names)
 
 
-def _render_page(table: Table, found: Audit, arguments: dict[str, Any]) -> str:
+def _render_page(table: Table, found: Audit, checked: Checked, arguments: dict[str, Any]) -> str:
     from skpml.review import render_review
 
     settings = {"method": get_method(arguments["method"]).title, "folds": str(arguments["n_folds"])}
     rule = [name for name in ("drop_below", "keep_above", "budget") if name in arguments]
     settings |= {name.replace("_", " "): str(arguments[name]) for name in rule}
     settings |= {} if table.dialect is None else {"file": str(table.dialect)}
-    return render_review(table, found, settings={**settings, "scikit-pml": __version__})
+    settings["scikit-pml"] = __version__
+    return render_review(table, found, decisions=checked.decisions, settings=settings)
 
 
 def _write_listing(path: Path, table: Table, found: Audit) -> None:
@@ -312,34 +363,6 @@ def _describe(table: Table, embeddings: str | None) -> str:
     elif table.dataset is not None:
         labels, features = "the labels of the data set", f"its {ui.format_count(len(names), 'feature')}"
     return f"Tags from {labels}; learning from {features}."
-
-
-def _show_summary(table: Table, found: Audit, drop_below: float) -> None:
-    from skpml.likelihood import ENOUGH_CANDIDATES
-
-    estimate, low, high = found.wrong.total
-    to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
-    dropped = int(np.count_nonzero(found.actions == "drop"))
-    sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
-    ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
-    wrong = "1 tag is" if round(estimate) == 1 else f"{round(estimate):,} tags are"
-    ui.say(f"About {wrong} wrong (between {low:,.0f} and {high:,.0f}).")
-    are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
-    ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
-    rare = table.candidates.sum(axis=0) < ENOUGH_CANDIDATES
-    withheld = [bool(rare[doubt.label]) for doubt in to_ask if doubt.confidence < drop_below]
-    few = f"fewer than {ENOUGH_CANDIDATES} rows have such a tag"
-    reasons = {True: few, False: "the data are too uninformative to drop such tags"}
-    for is_rare, why in reasons.items():
-        if number := withheld.count(is_rare):
-            ui.say(f"Of these, {number:,} {'looks' if number == 1 else 'look'} wrong, but {why}.")
-    _show_emptied(table, found.clean_labels() > 0)
-
-
-def _show_emptied(table: Table, kept: Any) -> None:
-    emptied = int(np.count_nonzero(table.candidates.any(axis=1) & ~kept.any(axis=1)))
-    if emptied:
-        ui.say(f"{ui.format_count(emptied, 'row')} {'has' if emptied == 1 else 'have'} lost all tags.")
 
 
 def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
@@ -393,7 +416,7 @@ def apply(
     kept = len(decisions) - dropped
     tags = f"{ui.format_count(dropped, 'tag')} dropped, {kept:,} kept"
     ui.say(f"{ui.format_count(len(decisions), 'decision')}: {tags}.")
-    _show_emptied(table, (table.candidates > 0) & ~drop)
+    show_emptied(table, (table.candidates > 0) & ~drop)
     ui.say(f"Wrote {target}.")
 
 

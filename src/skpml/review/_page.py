@@ -13,20 +13,27 @@ import numpy as np
 from skpml._writing import inline_files, page_environment, replacing, require_packages, script_safe_json
 
 if TYPE_CHECKING:
-    from skpml.cleaning import Audit, Doubt
+    from skpml.cleaning import Audit, Decisions, Doubt
     from skpml.tables import Table
 
 # The modules of the page's script, each after those that it imports.
-_SCRIPTS = ("review/data.js", "review/decisions.js", "review/list.js", "review/page.js")
+_SCRIPTS = ("review/data.js", "review/decisions.js", "review/list.js", "review/task.js", "review/page.js")
 
 # A page with so many doubtful tags still opens, filters and sorts without a noticeable pause.
 MAX_DOUBTS = 50_000
 
 
-def render_review(table: Table, audit: Audit, *, settings: Mapping[str, str] | None = None) -> str:
+def render_review(
+    table: Table,
+    audit: Audit,
+    *,
+    decisions: Decisions | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> str:
     """Render the review page of an audit as HTML.
 
-    Text of the table is shown as text, never as HTML, and the same input gives the same bytes. If more than 50,000
+    The page first asks about the batch of the audit, without the answer of the model, and then lists the other doubtful
+    tags. Text of the table is shown as text, never as HTML, and the same input gives the same bytes. If more than 50,000
     tags are doubtful, the page leaves out those that the audit drops, and lists the most useful 50,000 of the others.
 
     Parameters
@@ -35,6 +42,9 @@ def render_review(table: Table, audit: Audit, *, settings: Mapping[str, str] | N
         The rows that were audited. An image is shown if its path is relative to the page.
     audit : Audit
         Result of :func:`skpml.cleaning.audit` for the rows of the table.
+    decisions : Decisions, optional
+        Earlier decisions, which the page exports together with new ones and does not ask again. By default those that
+        the audit was given, but without the places of a random sample.
     settings : mapping of str to str, optional
         Names and values of settings, shown to the reader.
 
@@ -56,7 +66,7 @@ def render_review(table: Table, audit: Audit, *, settings: Mapping[str, str] | N
     """
     require_page_packages()
     check_same_table(table, audit)
-    return _fill_template(_build_payload(table, audit, settings or {}))
+    return _fill_template(_build_payload(table, audit, settings or {}, decisions))
 
 
 def write_review(
@@ -64,6 +74,7 @@ def write_review(
     audit: Audit,
     path: str | Path,
     *,
+    decisions: Decisions | None = None,
     settings: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -77,6 +88,8 @@ def write_review(
         Result of :func:`skpml.cleaning.audit` for the rows of the table.
     path : path-like
         HTML file to write.
+    decisions : Decisions, optional
+        Earlier decisions; see `render_review`.
     settings : mapping of str to str, optional
         Names and values of settings, shown to the reader.
     overwrite : bool, default=False
@@ -86,7 +99,7 @@ def write_review(
     --------
     render_review : Return the page as a string.
     """
-    page = render_review(table, audit, settings=settings)
+    page = render_review(table, audit, decisions=decisions, settings=settings)
     with replacing(Path(path), overwrite=overwrite) as (temporary,):
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
@@ -112,22 +125,31 @@ def select_doubts(audit: Audit) -> list[Doubt]:
     return [doubt for doubt in audit.doubts if doubt.action == "ask"][:MAX_DOUBTS]
 
 
-def _build_payload(table: Table, audit: Audit, settings: Mapping[str, str]) -> dict[str, Any]:
+def _build_payload(
+    table: Table, audit: Audit, settings: Mapping[str, str], decisions: Decisions | None = None
+) -> dict[str, Any]:
     """Collect what the page shows as values for JSON; `templates/README.md` describes them."""
-    doubts = select_doubts(audit)
-    rows = list(dict.fromkeys(doubt.row for doubt in doubts))
+    decisions = _verified_decisions(table, audit) if decisions is None else decisions
+    batch = {(question.row, question.label): question.drawn for question in audit.batch}
+    known = {*batch, *zip(decisions.rows.tolist(), decisions.labels.tolist(), strict=True)}
+    doubts = [doubt for doubt in select_doubts(audit) if (doubt.row, doubt.label) not in known]
+    cells = [*batch, *((doubt.row, doubt.label) for doubt in doubts)]
+    rows = list(dict.fromkeys(row for row, _ in cells))
     position = {row: place for place, row in enumerate(rows)}
     counts = table.candidates.sum(axis=0)
     doubted = {doubt.label for doubt in audit.doubts}
     wrong = np.array([audit.wrong.estimate, audit.wrong.low, audit.wrong.high])
+    sample = decisions.random_sample(table, random_state=audit.random_state).cells
+    found = decisions.verified(table)[sample]
     return {
         "title": table.path.name,
-        "key": _storage_key(table, doubts),
+        "key": _storage_key(table, cells),
         "settings": [[name, str(value)] for name, value in settings.items()],
         "overview": {
             "rows": len(table.candidates),
             "labels": len(table.label_names),
             "candidates": int(counts.sum()),
+            "basis": getattr(audit.wrong, "basis", "random noise"),
             **_round_counts(audit.wrong.total),
         },
         "labels": [
@@ -150,18 +172,50 @@ def _build_payload(table: Table, audit: Audit, settings: Mapping[str, str]) -> d
             for row in rows
         ],
         "cells": {
-            "item": [position[doubt.row] for doubt in doubts],
-            "label": [doubt.label for doubt in doubts],
-            "confidence": [round(doubt.confidence, 4) for doubt in doubts],
-            "action": [doubt.action for doubt in doubts],
-            "reason": [str(doubt.reason) for doubt in doubts],
+            "item": [position[row] for row, _ in cells],
+            "label": [label for _, label in cells],
+            "confidence": [
+                round(float(sure), 4)
+                for sure in (
+                    *(audit.confidences[cell] for cell in batch),
+                    *(doubt.confidence for doubt in doubts),
+                )
+            ],
+            # Nothing that tells a person the answer to a question of the batch.
+            "action": ["" for _ in batch] + [doubt.action for doubt in doubts],
+            "reason": ["" for _ in batch] + [str(doubt.reason) for doubt in doubts],
+        },
+        "batch": {
+            "drawn": list(batch.values()),
+            "tags": int(counts.sum()),
+            "sample": len(found),
+            "wrong": int(np.count_nonzero(found < 0)),
+        },
+        "earlier": {
+            "id": [table.ids[row] for row in decisions.rows.tolist()],
+            "row": decisions.rows.tolist(),
+            "label": decisions.labels.tolist(),
+            "keep": decisions.keep.tolist(),
+            "confidence": [None if np.isnan(sure) else sure for sure in decisions.confidence.tolist()],
+            "byModel": decisions.by_model.tolist(),
+            "drawn": decisions.drawn.tolist(),
         },
     }
 
 
+def _verified_decisions(table: Table, audit: Audit) -> Decisions:
+    """Return what the audit was told about tags of the table."""
+    from skpml.cleaning import Decisions
+
+    verified = getattr(audit, "verified", np.zeros(table.candidates.shape))
+    rows, labels = np.nonzero((verified != 0) & (table.candidates > 0))
+    unknown = np.full(len(rows), np.nan)
+    return Decisions(rows=rows, labels=labels, keep=verified[rows, labels] > 0, confidence=unknown)
+
+
 def _fill_template(payload: Mapping[str, Any]) -> str:
-    labels, cells = payload["labels"], payload["cells"]
-    doubts = Counter(cells["label"])
+    labels, cells, n_batch = payload["labels"], payload["cells"], len(payload["batch"]["drawn"])
+    doubts = Counter(cells["label"][n_batch:])
     environment = page_environment("skpml.review")
     environment.filters["estimate"] = _format_estimate
     page = environment.get_template("review.html.j2").render(
@@ -170,9 +224,11 @@ def _fill_template(payload: Mapping[str, Any]) -> str:
         overview=payload["overview"],
         labels=[{"place": place, "doubts": doubts[place], **label} for place, label in enumerate(labels)],
         scale=100 / max(1, *(max(label["candidates"], label["high"]) for label in labels)),
-        n_cells=len(cells["item"]),
+        n_batch=n_batch,
+        n_drawn=sum(drawn > 0 for drawn in payload["batch"]["drawn"]),
+        n_doubts=len(cells["item"]) - n_batch,
         data=script_safe_json(
-            {name: payload[name] for name in ("title", "key", "items", "cells")}
+            {name: payload[name] for name in ("title", "key", "items", "cells", "batch", "earlier")}
             | {"labels": [label["name"] for label in labels]}
         ),
         **inline_files("skpml.review", style="review.css", scripts=_SCRIPTS),
@@ -191,7 +247,7 @@ def _round_counts(counts: Any) -> dict[str, float]:
     }
 
 
-def _storage_key(table: Table, doubts: list[Doubt]) -> str:
+def _storage_key(table: Table, cells: list[tuple[int, int]]) -> str:
     """Return a digest of file and listed tags: the browser stores decisions under it."""
     content = hashlib.sha256()
     for part in (table.path.name, *table.ids, *table.label_names):
@@ -199,5 +255,5 @@ def _storage_key(table: Table, doubts: list[Doubt]) -> str:
         content.update(part.encode("utf-8", "surrogatepass"))
         content.update(b"\0")
     content.update(np.ascontiguousarray(table.candidates).tobytes())
-    content.update(repr([(doubt.row, doubt.label) for doubt in doubts]).encode())
+    content.update(repr(cells).encode())
     return content.hexdigest()[:24]

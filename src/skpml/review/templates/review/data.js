@@ -2,9 +2,12 @@
 
 export const byId = (id) => document.getElementById(id);
 
-// A cell is one doubtful tag of one item; `cells` holds a list per column, the most useful cell first.
-export const { title, key, labels, items, cells } = JSON.parse(byId("payload").textContent);
+// A cell is one tag of one item; `cells` holds a list per column. First come the cells of the batch, which a person is
+// asked to check next, in their order; then the other doubtful tags, the most useful first.
+export const { title, key, labels, items, cells, batch, earlier } = JSON.parse(byId("payload").textContent);
 export const cellCount = cells.item.length;
+export const batchCount = batch.drawn.length;
+export const isInBatch = (cell) => cell < batchCount;
 export const itemOf = (cell) => items[cells.item[cell]];
 export const labelOf = (cell) => labels[cells.label[cell]];
 
@@ -12,9 +15,9 @@ export const labelOf = (cell) => labels[cells.label[cell]];
 const cellByKey = new Map(cells.item.map((_, cell) => [`${itemOf(cell).row} ${labelOf(cell)}`, cell]));
 export const findCell = (row, label) => cellByKey.get(`${row} ${label}`);
 
-// What is decided about a cell.
-export const [UNDECIDED, KEPT, DROPPED] = [0, 1, 2];
-export const STATES = ["undecided", "kept", "dropped"];
+// What is decided about a cell. An accepted suggestion is a decision, but nobody has checked the tag.
+export const [UNDECIDED, KEPT, DROPPED, ACCEPTED_KEPT, ACCEPTED_DROPPED] = [0, 1, 2, 3, 4];
+export const STATES = ["undecided", "kept", "dropped", "kept", "dropped"];
 
 // Creates an element; children are elements or text.
 export function make(tag, attributes, ...children) {

@@ -1,6 +1,7 @@
 // The decisions: undo, storage in the browser, and exchange as a CSV file.
 
-import { cellCount, cells, findCell, itemOf, key, labelOf, make, plural, title, UNDECIDED } from "./data.js";
+import { ACCEPTED_KEPT, batch, batchCount, cellCount, cells, earlier, findCell, itemOf } from "./data.js";
+import { key, labelOf, labels, make, plural, STATES, title, UNDECIDED } from "./data.js";
 
 // Chromium may give a page that asks early an empty storage which keeps nothing; once it has granted a lock, the storage
 // is reliable. A browser without locks, or one that needs more than three seconds, is trusted.
@@ -27,7 +28,7 @@ function attempt(action) {
 
 // One letter per cell. The key is a digest of file and cells, so the letters are never taken for those of other cells.
 const STORAGE_KEY = `skpml-review:${key}`;
-const LETTERS = ".kd";
+const LETTERS = ".kdKD";
 
 function decode(text) {
   if (text?.length !== cellCount) return new Uint8Array(cellCount);
@@ -42,15 +43,16 @@ export const decisions = {
   // Called after every change.
   onchange: () => {},
 
-  // Numbers of undecided, kept and dropped cells.
-  get counts() {
-    const counts = [0, 0, 0];
-    for (const state of this.states) counts[state] += 1;
+  // Numbers of undecided, kept and dropped cells: of the batch, or of the others.
+  count(inBatch) {
+    const counts = { undecided: 0, kept: 0, dropped: 0 };
+    const some = inBatch ? this.states.subarray(0, batchCount) : this.states.subarray(batchCount);
+    for (const state of some) counts[STATES[state]] += 1;
     return counts;
   },
 
   get decided() {
-    return cellCount - this.counts[UNDECIDED];
+    return this.states.reduce((count, state) => count + (state !== UNDECIDED), 0);
   },
 
   // Applies a list of [cell, state] as one step, the last one of a cell, and returns how many cells changed.
@@ -89,25 +91,49 @@ window.addEventListener("beforeunload", (event) => {
   if (storage.refused && decisions.unsaved && decisions.decided > 0) event.preventDefault();
 });
 
-const COLUMNS = ["id", "row", "label", "decision", "confidence"];
-const WORDS = ["", "keep", "drop"];
+// The last two are written only if a line has a value there.
+const COLUMNS = ["id", "row", "label", "decision", "confidence", "by", "drawn"];
+const [REQUIRED_COUNT, WRITTEN_COUNT] = [4, 5];
+const WORDS = ["", "keep", "drop", "keep", "drop"];
+const BY_MODEL = "model";
 
 // Fields are written unchanged, even one that a spreadsheet would take for a formula.
 const quote = (text) => (/[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 const formatLine = (fields) => `${fields.map((field) => quote(String(field))).join(",")}\n`;
 
-// Saves all decisions as a file for `skpml clean apply`.
-export function downloadDecisions() {
-  const lines = [formatLine(COLUMNS)];
+// The fields of all decisions: the earlier ones, as far as they were not made again, and those of this page.
+function listDecisions() {
+  const records = [];
+  for (const [place, row] of earlier.row.entries()) {
+    const label = labels[earlier.label[place]];
+    if (decisions.states[findCell(row, label)] > UNDECIDED) continue;
+    const { [place]: confidence } = earlier.confidence;
+    const by = earlier.byModel[place] ? BY_MODEL : "";
+    const word = WORDS[earlier.keep[place] ? 1 : 2];
+    records.push([earlier.id[place], row, label, word, confidence ?? "", by, earlier.drawn[place] || ""]);
+  }
   decisions.states.forEach((state, cell) => {
+    if (state === UNDECIDED) return;
     const { id, row } = itemOf(cell);
-    if (state !== UNDECIDED) lines.push(formatLine([id, row, labelOf(cell), WORDS[state], cells.confidence[cell]]));
+    const by = state >= ACCEPTED_KEPT ? BY_MODEL : "";
+    records.push([id, row, labelOf(cell), WORDS[state], cells.confidence[cell], by, batch.drawn[cell] || ""]);
   });
-  const stem = title.replace(/\.[A-Za-z0-9]{1,8}$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "review";
+  return records;
+}
+
+const stem = title.replace(/\.[A-Za-z0-9]{1,8}$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "review";
+export const exportName = `${stem}_decisions.csv`;
+
+// Saves all decisions as a file for `skpml clean`, and returns their number.
+export function downloadDecisions() {
+  const records = listDecisions();
+  const isUsed = (column) => column < WRITTEN_COUNT || records.some((record) => record[column] !== "");
+  const lines = [COLUMNS, ...records].map((fields) => formatLine(fields.filter((_, column) => isUsed(column))));
   const address = URL.createObjectURL(new Blob(lines, { type: "text/csv;charset=utf-8" }));
-  make("a", { href: address, download: `${stem}_decisions.csv` }).click();
+  make("a", { href: address, download: exportName }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
   decisions.unsaved = false;
+  return records.length;
 }
 
 // Splits a CSV text into records, each with the line on which it begins; blank lines are skipped.
@@ -130,18 +156,24 @@ function parseCsv(text) {
 // Returns the changes that a file asks for and the number of lines about other cells, or throws an error with the line.
 export function parseDecisions(text) {
   const [{ fields: header } = { fields: [] }, ...records] = parseCsv(text);
-  const missing = COLUMNS.slice(0, 4).filter((name) => !header.includes(name));
+  const missing = COLUMNS.slice(0, REQUIRED_COUNT).filter((name) => !header.includes(name));
   if (missing.length > 0)
-    throw new Error(`line 1: the header lacks ${missing.join(", ")}; it must be ${COLUMNS.join(",")}`);
-  const [id, row, label, decision] = COLUMNS.map((name) => header.indexOf(name));
+    throw new Error(
+      `line 1: the header lacks ${missing.join(", ")}; it must be ${COLUMNS.slice(0, WRITTEN_COUNT).join(",")}`,
+    );
+  const [id, row, label, decision, , by] = COLUMNS.map((name) => header.indexOf(name));
+  const known = new Set(earlier.row.map((place, index) => `${place} ${labels[earlier.label[index]]}`));
   const changes = [];
+  let skipped = 0;
   for (const { line, fields } of records) {
     if (fields.length !== header.length)
       throw new Error(`line ${line}: ${plural(fields.length, "field")}, but the header has ${header.length}`);
-    const state = WORDS.indexOf(fields[decision], 1);
-    if (state < 0) throw new Error(`line ${line}: the decision is “${fields[decision]}”; it must be keep or drop`);
+    const word = WORDS.indexOf(fields[decision], 1);
+    if (word < 0) throw new Error(`line ${line}: the decision is “${fields[decision]}”; it must be keep or drop`);
+    const state = fields[by] === BY_MODEL ? word + ACCEPTED_KEPT - 1 : word;
     const cell = findCell(fields[row], fields[label]);
     if (cell !== undefined && itemOf(cell).id === fields[id]) changes.push([cell, state]);
+    else if (!known.has(`${fields[row]} ${fields[label]}`)) skipped += 1;
   }
-  return { changes, skipped: records.length - changes.length };
+  return { changes, skipped };
 }

@@ -1,6 +1,7 @@
 // The list: which cells it shows, in which order, and their rows.
 
-import { byId, cells, formatConfidence, itemOf, items, labelOf, labels, STATES } from "./data.js";
+import { batch, batchCount, byId, cellCount, cells, formatConfidence } from "./data.js";
+import { isInBatch, itemOf, items, labelOf, labels, STATES } from "./data.js";
 import { decisions } from "./decisions.js";
 
 // More rows than these make a browser slow; filters lead to the others.
@@ -35,12 +36,15 @@ const comparisons = {
       Array.from(items, (item) => item.id),
     ),
 };
-const orders = { usefulness: Uint32Array.from(cells.item.keys()) };
+const all = Uint32Array.from(cells.item.keys());
+const orders = { usefulness: all.slice(batchCount) };
 
 // The row of each cell that was listed.
 const rows = new Map();
 
 export const list = {
+  // Whether it shows the batch, all of it and in its order, or the other cells.
+  inBatch: batchCount > 0,
   grid: byId("grid"),
   scroller: byId("rows"),
   // What to list: a label (or -1), a suggestion, a state, words, and the order. Empty means all.
@@ -57,13 +61,15 @@ export const list = {
     const words = fold(search).split(/\s+/).filter(Boolean);
     const states = state === "decided" ? ["kept", "dropped"] : [state];
     orders[sort] ??= orders.usefulness.slice().sort(comparisons[sort]());
-    const found = orders[sort].filter(
-      (cell) =>
-        (label < 0 || cells.label[cell] === label) &&
-        (action === "" || cells.action[cell] === action) &&
-        (state === "" || states.includes(STATES[decisions.states[cell]])) &&
-        (words.length === 0 || words.every((word) => searchText(cell).includes(word))),
-    );
+    const found = this.inBatch
+      ? all.slice(0, batchCount)
+      : orders[sort].filter(
+          (cell) =>
+            (label < 0 || cells.label[cell] === label) &&
+            (action === "" || cells.action[cell] === action) &&
+            (state === "" || states.includes(STATES[decisions.states[cell]])) &&
+            (words.length === 0 || words.every((word) => searchText(cell).includes(word))),
+        );
     this.matches = found.length;
     this.shown = found.slice(0, MAX_ROWS);
     this.grid.setAttribute("aria-rowcount", String(this.shown.length + 1));
@@ -73,7 +79,7 @@ export const list = {
 
   // Shows the present decisions.
   redraw() {
-    if (this.filters.state !== "") this.refresh();
+    if (this.filters.state !== "" && !this.inBatch) this.refresh();
     else for (const cell of this.shown) showState(rows.get(cell), cell);
   },
 
@@ -93,9 +99,14 @@ export const list = {
     return this.shown[place < 0 ? 0 : Math.min(this.shown.length - 1, Math.max(0, place + step))] ?? -1;
   },
 
+  // Number of cells without filters.
+  get size() {
+    return this.inBatch ? batchCount : cellCount - batchCount;
+  },
+
   get filtered() {
     const { label, action, state, search } = this.filters;
-    return label >= 0 || action + state + search.trim() !== "";
+    return !this.inBatch && (label >= 0 || action + state + search.trim() !== "");
   },
 };
 
@@ -115,6 +126,12 @@ function makeRow(cell) {
   row.querySelector(".tag-name").textContent = labelOf(cell);
   row.querySelector(".id").textContent = id;
   row.querySelector(".excerpt").textContent = (text ?? "").slice(0, EXCERPT_LENGTH);
+  if (isInBatch(cell)) {
+    row.lastElementChild.remove();
+    row.lastElementChild.className = "kind";
+    row.lastElementChild.textContent = batch.drawn[cell] > 0 ? "random sample" : "most informative";
+    return row;
+  }
   row.querySelector(".bar span").style.width = `${100 * cells.confidence[cell]}%`;
   row.querySelector(".confidence").append(formatConfidence(cells.confidence[cell]));
   row.querySelector(".action").classList.add(cells.action[cell]);

@@ -1,9 +1,11 @@
 // The page: details of a cell, filters, commands, and the keys that call them.
 
-import { byId, cellCount, cells, DROPPED, findCell, formatConfidence, formatCount } from "./data.js";
-import { itemOf, KEPT, labelOf, labels, make, plural, STATES, UNDECIDED } from "./data.js";
-import { decisions, downloadDecisions, parseDecisions, storage } from "./decisions.js";
+import { ACCEPTED_DROPPED, ACCEPTED_KEPT, batch, batchCount, byId, cellCount, cells, DROPPED } from "./data.js";
+import { earlier, findCell, formatConfidence, formatCount, isInBatch, itemOf, KEPT, labelOf } from "./data.js";
+import { labels, make, plural, STATES, UNDECIDED } from "./data.js";
+import { decisions, downloadDecisions, exportName, parseDecisions, storage } from "./decisions.js";
 import { list, MAX_ROWS } from "./list.js";
+import { describeOutlook, describeSkipped, drawnCount } from "./task.js";
 
 // For screen readers.
 function announce(text) {
@@ -18,10 +20,11 @@ function notify(text, kind = "plain") {
 
 const menu = document.querySelector("details.menu");
 const search = byId("search");
-const describeProgress = () => `${formatCount(decisions.decided)} of ${formatCount(cellCount)} decided`;
+const describeProgress = () =>
+  `${formatCount(list.size - decisions.count(list.inBatch).undecided)} of ${formatCount(list.size)} ${list.inBatch ? "checked" : "decided"}`;
 
 function showProgress() {
-  const [undecided, kept, dropped] = decisions.counts;
+  const { undecided, kept, dropped } = decisions.count(list.inBatch);
   byId("progress-words").textContent = describeProgress();
   byId("progress-kept").textContent = `${formatCount(kept)} kept`;
   byId("progress-dropped").textContent = `${formatCount(dropped)} dropped`;
@@ -30,8 +33,45 @@ function showProgress() {
   byId("bar-undecided").style.flexGrow = undecided;
   byId("undo").setAttribute("aria-disabled", String(decisions.steps.length === 0));
   byId("storage-note").hidden = !storage.refused;
+  if (batchCount > 0) showTask();
 }
 
+// The batch: how far it is and, at its end, what to do next.
+function showTask() {
+  const checked = batchCount - decisions.count(true).undecided;
+  const drawn = batch.drawn.filter((place, cell) => place > 0 && decisions.states[cell] !== UNDECIDED).length;
+  const isDone = checked === batchCount;
+  byId("batch-count").textContent = `${formatCount(checked)} of ${formatCount(batchCount)}`;
+  byId("task-open").hidden = isDone;
+  byId("task-done").hidden = !isDone;
+  byId("task-drawn").textContent = `${formatCount(drawn)} of ${formatCount(drawnCount)}`;
+  byId("task-useful").textContent = `${formatCount(checked - drawn)} of ${formatCount(batchCount - drawnCount)}`;
+  byId("task-skipped").textContent = describeSkipped();
+  byId("task-file").textContent = `--decisions ${exportName} --force`;
+  byId("task-outlook").textContent = describeOutlook();
+}
+
+// Shows the batch, or the other doubtful tags.
+function setMode(inBatch) {
+  list.inBatch = inBatch;
+  document.body.classList.toggle("in-batch", inBatch);
+  byId("modes").hidden = batchCount === 0;
+  byId("task").hidden = !inBatch;
+  byId("tools").hidden = inBatch;
+  byId("show-batch").setAttribute("aria-pressed", String(inBatch));
+  byId("show-doubts").setAttribute("aria-pressed", String(!inBatch));
+  for (const title of document.querySelectorAll(".head .of-doubts")) title.hidden = inBatch;
+  for (const title of document.querySelectorAll(".head .of-batch")) title.hidden = !inBatch;
+  list.grid.setAttribute("aria-label", inBatch ? "Tags to check next" : "Doubtful tags");
+  list.grid.setAttribute("aria-colcount", inBatch ? "4" : "5");
+  showProgress();
+  relist();
+}
+
+const KINDS = [
+  "Most informative: your answer helps most to tell right tags from wrong ones.",
+  "Random sample: your answer helps to count how many tags are wrong.",
+];
 function showDetail() {
   const cell = list.current;
   byId("detail-empty").hidden = cell >= 0;
@@ -44,12 +84,16 @@ function showDetail() {
   byId("detail-row").textContent = `row ${item.row}`;
   byId("detail-text").textContent = item.text ?? "";
   byId("detail-text").hidden = item.text === null;
+  // Before a person has checked a tag of the batch, nothing may suggest the answer.
+  byId("facts").hidden = isInBatch(cell);
+  byId("detail-kind").hidden = !isInBatch(cell);
+  byId("detail-kind").textContent = KINDS[Number(batch.drawn[cell] > 0)];
   byId("detail-confidence").textContent = formatConfidence(cells.confidence[cell]);
   byId("detail-meter").style.width = `${100 * cells.confidence[cell]}%`;
   byId("detail-action").textContent = cells.action[cell];
   byId("detail-action").className = `action ${cells.action[cell]}`;
   byId("detail-reason").textContent = cells.reason[cell];
-  byId("detail-state").textContent = STATES[state];
+  byId("detail-state").textContent = STATES[state] + (state >= ACCEPTED_KEPT ? ", as suggested" : "");
   byId("detail-state").className = `state ${STATES[state]}`;
   byId("keep").setAttribute("aria-pressed", String(state === KEPT));
   byId("drop").setAttribute("aria-pressed", String(state === DROPPED));
@@ -61,11 +105,20 @@ function makeTag(item, label) {
   const cell = findCell(item.row, label);
   const state = STATES[decisions.states[cell]] ?? "not doubtful";
   const words = state === "undecided" ? `${formatConfidence(cells.confidence[cell])}, undecided` : state;
-  const parts = [make("bdi", {}, label), make("small", {}, words)];
-  const look = { class: `tag ${state}`, ...(cell === list.current && { "aria-current": "true" }) };
-  const isButton = cell !== undefined && cell !== list.current;
+  const isHere = cell !== undefined && isInBatch(cell) === list.inBatch;
+  const shown = list.inBatch || (cell !== undefined && !isHere) ? describeHidden(cell) : words;
+  const parts = [make("bdi", {}, label), make("small", {}, shown)];
+  const look = { class: `tag ${isHere ? state : ""}`, ...(cell === list.current && { "aria-current": "true" }) };
+  const isButton = isHere && cell !== list.current;
   const attributes = isButton ? { type: "button", "data-cell": cell } : {};
   return make("li", look, make(isButton ? "button" : "span", attributes, ...parts));
+}
+
+// What may be said about a tag while the batch is checked, and about tags of the batch: whether it is asked about, too.
+function describeHidden(cell) {
+  if (cell === undefined || !isInBatch(cell)) return "";
+  const state = decisions.states[cell];
+  return state === UNDECIDED ? "to check" : STATES[state];
 }
 
 let shownImage = null;
@@ -87,6 +140,7 @@ function showImage({ id, image }) {
 }
 
 function goTo(cell) {
+  if (cell >= 0 && isInBatch(cell) !== list.inBatch) setMode(isInBatch(cell));
   list.choose(cell);
   showDetail();
 }
@@ -106,9 +160,9 @@ function relist() {
 function showMatches() {
   const { matches, filtered } = list;
   byId("no-match").hidden = matches > 0;
-  byId("no-match-words").textContent = cellCount === 0 ? "No tag is doubtful." : "No tag matches.";
+  byId("no-match-words").textContent = list.size === 0 ? "No tag is doubtful." : "No tag matches.";
   byId("clear").hidden = byId("clear-filters").hidden = !filtered;
-  byId("shown").textContent = `${formatCount(matches)} of ${formatCount(cellCount)}`;
+  byId("shown").textContent = `${formatCount(matches)} of ${formatCount(list.size)}`;
   byId("cap").hidden = matches <= MAX_ROWS;
   byId("cap").textContent = `The list ends after ${formatCount(MAX_ROWS)} tags. Use the filters to see the others.`;
   document.body.classList.toggle("filtered", filtered);
@@ -125,7 +179,7 @@ function decide(state) {
   goTo(targets.find((target) => list.shown.includes(target)) ?? cell);
 }
 
-// All undecided cells with a suggestion.
+// All undecided cells with a suggestion; cells of the batch have none.
 function findOpen(action) {
   const undecided = Array.from(cells.item.keys()).filter((cell) => decisions.states[cell] === UNDECIDED);
   return undecided.filter((cell) => cells.action[cell] === action);
@@ -161,8 +215,8 @@ const commands = {
 
   acceptSuggestions() {
     const [kept, dropped] = [findOpen("keep"), findOpen("drop")];
-    if (kept.length + dropped.length === 0) return notify("All undecided tags are marked ask.");
-    decisions.apply([...kept.map((cell) => [cell, KEPT]), ...dropped.map((cell) => [cell, DROPPED])]);
+    if (kept.length + dropped.length === 0) return notify("No undecided tag has a suggestion to keep or drop it.");
+    decisions.apply([...kept.map((cell) => [cell, ACCEPTED_KEPT]), ...dropped.map((cell) => [cell, ACCEPTED_DROPPED])]);
     notify(`Accepted: ${formatCount(kept.length)} kept, ${formatCount(dropped.length)} dropped. Undo reverts this.`);
   },
 
@@ -172,9 +226,8 @@ const commands = {
   },
 
   exportDecisions() {
-    if (decisions.decided === 0) return notify("There is no decision to export yet.");
-    downloadDecisions();
-    const exported = `${plural(decisions.decided, "decision")} exported.`;
+    if (decisions.decided + earlier.row.length === 0) return notify("There is no decision to export yet.");
+    const exported = `${plural(downloadDecisions(), "decision")} exported.`;
     const open = findOpen("drop").length;
     if (open === 0) return announce(exported);
     // Otherwise a person who decides only tags marked ask would get the others back without notice.
@@ -184,7 +237,12 @@ const commands = {
   importDecisions: () => byId("import-file").click(),
   showHelp: () => byId("help").showModal(),
   closeNotice: () => byId("notices").replaceChildren(),
-  search: () => search.focus(),
+  search() {
+    if (list.inBatch) announce("The search is for doubtful tags.");
+    else search.focus();
+  },
+  showBatch: () => setMode(true),
+  showDoubts: () => setMode(false),
   clearFilters() {
     for (const field of document.querySelectorAll("#filters select")) field.selectedIndex = 0;
     search.value = "";
@@ -261,8 +319,8 @@ document.addEventListener("click", ({ target }) => {
   else if (!menu.contains(target)) menu.open = false;
   if (command) commands[command]();
   if (label) {
-    byId("label").value = Number(label) === list.filters.label ? "-1" : label;
-    relist();
+    byId("label").value = Number(label) === list.filters.label && !list.inBatch ? "-1" : label;
+    setMode(false);
     setOpen("overview", false);
   }
   if (cell) {
@@ -284,6 +342,5 @@ decisions.onchange = () => {
   showDetail();
 };
 
-showProgress();
-relist();
+setMode(list.inBatch);
 document.body.removeAttribute("aria-busy");

@@ -1,0 +1,123 @@
+"""What ``skpml clean`` prints about its result, and its table of tags that may be missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skpml.cli import _console as ui
+
+if TYPE_CHECKING:
+    from skpml.cleaning import Audit
+    from skpml.tables import Table
+
+# A table of more suggestions is not read to its end.
+_MOST_SUGGESTIONS = 1000
+
+
+def show_summary(table: Table, found: Audit, drop_below: float) -> None:
+    """Print the size of the table, what was checked, how many tags are wrong, and how many were dropped."""
+    sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
+    ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
+    evidence = _evidence(found)
+    if evidence.n_verified:
+        sample = (
+            f"{evidence.n_sample:,} of them a random sample"
+            if evidence.n_sample
+            else "none of them at random"
+        )
+        ui.say(f"Checked by a person: {ui.format_count(evidence.n_verified, 'tag')}, {sample}.")
+    ui.say(_describe_count(found))
+    if not np.isnan(evidence.auc):
+        ui.say(
+            f"In {evidence.auc:.0%} of pairs of checked tags, the wrong one has the lower confidence (cross-validated)."
+        )
+    if not evidence.informative:
+        ui.say(
+            "The features do not predict the tags: check that each row has its own features, or use others."
+        )
+    _show_drops(table, found, drop_below)
+
+
+def _evidence(found: Audit) -> Any:
+    nothing = SimpleNamespace(
+        informative=True, random_noise=1.0, n_verified=0, n_sample=0, auc=np.nan, drops="random noise"
+    )
+    return getattr(found, "evidence", nothing)
+
+
+def _describe_count(found: Audit) -> str:
+    estimate, low, high = found.wrong.total
+    if getattr(found.wrong, "basis", "random noise") == "at least":
+        return (
+            f"At least {low:,.0f} tags are wrong; wrong tags that resemble correct ones cannot be counted without "
+            "checking some tags at random."
+        )
+    wrong = "1 tag is" if round(estimate) == 1 else f"{round(estimate):,} tags are"
+    basis = "if wrong tags are random"
+    if getattr(found.wrong, "basis", "random noise") == "sample":
+        basis = f"judged by {ui.format_count(_evidence(found).n_sample, 'random check')}"
+    return f"About {wrong} wrong (between {low:,.0f} and {high:,.0f}), {basis}."
+
+
+def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
+    from skpml.likelihood import ENOUGH_CANDIDATES
+
+    to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
+    dropped = int(np.count_nonzero(found.actions == "drop"))
+    are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
+    ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
+    rests_on = {
+        "verified": "Automatic drops rest on the tags that a person checked.",
+        "random noise": "Automatic drops rest on a test that found wrong tags to be random.",
+        "none": "Nothing is dropped automatically: there is no evidence yet which tags are wrong.",
+    }
+    ui.say(rests_on[_evidence(found).drops])
+    rare = table.candidates.sum(axis=0) < ENOUGH_CANDIDATES
+    withheld = [bool(rare[doubt.label]) for doubt in to_ask if doubt.confidence < drop_below]
+    few = f"fewer than {ENOUGH_CANDIDATES} rows have such a tag"
+    reasons = {True: few, False: "the data are too uninformative to drop such tags"}
+    for is_rare, why in reasons.items():
+        if number := withheld.count(is_rare):
+            ui.say(f"Of these, {number:,} {'looks' if number == 1 else 'look'} wrong, but {why}.")
+    show_emptied(table, found.clean_labels() > 0)
+
+
+def show_emptied(table: Table, kept: Any) -> None:
+    """Print how many rows have lost all tags."""
+    emptied = int(np.count_nonzero(table.candidates.any(axis=1) & ~kept.any(axis=1)))
+    if emptied:
+        ui.say(f"{ui.format_count(emptied, 'row')} {'has' if emptied == 1 else 'have'} lost all tags.")
+
+
+def show_next(found: Audit, report: Path | None) -> None:
+    """Print what to do next, if there are tags to check."""
+    if not found.batch:
+        return
+    page = "write a page by --report PAGE.html" if report is None else f"open {report}"
+    tags = ui.format_count(len(found.batch), "tag")
+    ui.say(f"Next: {page}, check {tags}, export, and run again with --decisions FILE --force.")
+
+
+def write_suggestions(path: Path, table: Table, found: Audit) -> None:
+    """Write the labels that rows may lack, the most likely first.
+
+    Absent labels are taken for wrong where nobody checked any, so the scores of the model order them and mean no
+    probabilities then.
+    """
+    from skpml.tables import write_rows
+
+    open_cells = (table.candidates == 0) & (getattr(found, "verified", np.zeros((1, 1))) == 0)
+    cells = np.flatnonzero(open_cells)
+    cells = cells[np.argsort(-found.probabilities.flat[cells], kind="stable")[:_MOST_SUGGESTIONS]]
+    known = bool(np.any((table.candidates == 0) & (getattr(found, "verified", np.zeros((1, 1))) != 0)))
+    rows = []
+    for rank, cell in enumerate(cells.tolist(), start=1):
+        row, label = divmod(cell, len(table.label_names))
+        score = f"{found.probabilities[row, label]:.4f}"
+        rows.append([rank, table.ids[row], row, table.label_names[label], score if known else "",
+                     "probability" if known else "rank only"])  # fmt: skip
+    write_rows(path, ["rank", "id", "row", "label", "probability", "meaning"], rows)
