@@ -101,19 +101,22 @@ def export_decisions(folder: Path) -> None:
         planted = {(row["id"], row["label"]) for row in csv.DictReader(file)}
     with (folder / "digits_decisions.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["id", "row", "label", "decision", "confidence"])
+        writer.writerow(["id", "row", "label", "decision", "confidence", "by", "drawn"])
         writer.writerows(decided(payload, planted))
 
 
 def decided(payload: dict, planted: set[tuple[str, str]]) -> Iterator[list]:
     cells = payload["cells"]
-    for place, label, confidence, action in zip(
-        *(cells[name] for name in ("item", "label", "confidence", "action")), strict=True
+    drawn = payload["batch"]["drawn"] + [0] * len(cells["item"])
+    for place, label, confidence, action, drawn_as in zip(
+        *(cells[name] for name in ("item", "label", "confidence", "action")), drawn, strict=False
     ):
         item, tag = payload["items"][place], payload["labels"][label]
-        if action == "ask":
+        # Tags of the batch have no suggestion.
+        by = "" if action in ("", "ask") else "model"
+        if not by:
             action = "drop" if (item["id"], tag) in planted else "keep"
-        yield [item["id"], item["row"], tag, action, confidence]
+        yield [item["id"], item["row"], tag, action, confidence, by, drawn_as or ""]
 
 
 def test_figures_of_the_example_are_the_same_on_every_machine(tmp_path: Path) -> None:

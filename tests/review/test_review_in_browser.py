@@ -34,6 +34,7 @@ from review_helpers import (
     small_payload,
     watched,
 )
+from scipy.stats import binomtest
 
 from browser_helpers import CHROMIUM, chromium, contrast
 

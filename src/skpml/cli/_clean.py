@@ -263,7 +263,7 @@ def run(
             if listing is not None:
                 _write_listing(temporary[listing], table, found)
             if suggest is not None:
-                write_suggestions(temporary[suggest], table, found)
+                write_suggestions(temporary[suggest], table, found, checked)
             if model is not None:
                 update(0, None, "training on the cleaned tags")
                 ui.save_table_model(found.train_model(table.X), temporary[model], table)
@@ -275,7 +275,7 @@ def run(
             chosen = {"decisions": decisions, "verified_columns": verified_columns}
             text = _format_settings(source, target, audit=arguments, reading=reading, checked=chosen)
             temporary[record].write_text(text, encoding="utf-8")
-    show_summary(table, found, rule.get("drop_below", 0.0))
+    show_summary(table, found, checked, rule.get("drop_below", 0.0))
     for path in outputs:
         ui.say(f"Wrote {path}.")
     if report is not None:

@@ -12,24 +12,22 @@ from skpml.cli import _console as ui
 
 if TYPE_CHECKING:
     from skpml.cleaning import Audit
+    from skpml.cli._checked import Checked
     from skpml.tables import Table
 
 # A table of more suggestions is not read to its end.
 _MOST_SUGGESTIONS = 1000
 
 
-def show_summary(table: Table, found: Audit, drop_below: float) -> None:
+def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float) -> None:
     """Print the size of the table, what was checked, how many tags are wrong, and how many were dropped."""
     sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
     ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
     evidence = _evidence(found)
-    if evidence.n_verified:
-        sample = (
-            f"{evidence.n_sample:,} of them a random sample"
-            if evidence.n_sample
-            else "none of them at random"
-        )
-        ui.say(f"Checked by a person: {ui.format_count(evidence.n_verified, 'tag')}, {sample}.")
+    if n_verified := int(np.count_nonzero(checked.verified)):
+        n_sample = int(np.count_nonzero(checked.at_random))
+        sample = f"{n_sample:,} of them a random sample" if n_sample else "none of them at random"
+        ui.say(f"Checked by a person: {ui.format_count(n_verified, 'tag')}, {sample}.")
     ui.say(_describe_count(found))
     if not np.isnan(evidence.auc):
         ui.say(
@@ -102,7 +100,7 @@ def show_next(found: Audit, report: Path | None) -> None:
     ui.say(f"Next: {page}, check {tags}, export, and run again with --decisions FILE --force.")
 
 
-def write_suggestions(path: Path, table: Table, found: Audit) -> None:
+def write_suggestions(path: Path, table: Table, found: Audit, checked: Checked) -> None:
     """Write the labels that rows may lack, the most likely first.
 
     Absent labels are taken for wrong where nobody checked any, so the scores of the model order them and mean no
@@ -110,10 +108,10 @@ def write_suggestions(path: Path, table: Table, found: Audit) -> None:
     """
     from skpml.tables import write_rows
 
-    open_cells = (table.candidates == 0) & (getattr(found, "verified", np.zeros((1, 1))) == 0)
+    open_cells = (table.candidates == 0) & (checked.verified == 0)
     cells = np.flatnonzero(open_cells)
     cells = cells[np.argsort(-found.probabilities.flat[cells], kind="stable")[:_MOST_SUGGESTIONS]]
-    known = bool(np.any((table.candidates == 0) & (getattr(found, "verified", np.zeros((1, 1))) != 0)))
+    known = bool(np.any((table.candidates == 0) & (checked.verified != 0)))
     rows = []
     for rank, cell in enumerate(cells.tolist(), start=1):
         row, label = divmod(cell, len(table.label_names))
