@@ -33,3 +33,14 @@ from skpml.likelihood._settings import (
     to_probability as to_probability,
 )
 from skpml.likelihood._solvers import prior_logits as prior_logits
+from skpml.likelihood._vote_counts import (
+    Votes as Votes,
+    check_votes as check_votes,
+    count_votes as count_votes,
+)
+from skpml.likelihood._votes import (
+    VoteFit as VoteFit,
+    fit_best_ridge as fit_best_ridge,
+    fit_vote_model as fit_vote_model,
+    fit_votes as fit_votes,
+)

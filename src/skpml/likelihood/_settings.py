@@ -18,8 +18,8 @@ from skpml.linalg import Array, Spectrum, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
 
-# Ridge weights among which the scores for the noise rate are chosen.
-_RIDGE_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+# Ridge weights among which the scores for noise rates and for votes are chosen.
+RIDGE_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Of the quick fit that the label covariance is taken from.
 _PILOT_WEIGHT, _PILOT_ROUNDS, _PILOT_TOL = 0.1, 60, 1e-4
 # Probability that any two of all labels look nested although they are independent.
@@ -139,7 +139,7 @@ def held_out_ridge(spectrum: Spectrum, Y: Array) -> tuple[Array, float]:
     """Score candidates (n×c) by the best ridge regression without the row; also return its mean squared error."""
     xp = array_namespace(Y)
     found = []
-    for weight in _RIDGE_WEIGHTS:
+    for weight in RIDGE_WEIGHTS:
         gamma = xp.asarray([weight], dtype=Y.dtype, device=device(Y))
         scores = ridge_scores(spectrum, Y[:, None, :], gamma)[2][:, 0, :]
         found.append((scores, float(xp.mean((scores - Y) ** 2))))
