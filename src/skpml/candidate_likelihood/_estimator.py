@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,19 @@ from skpml.features import RBFAnchors, as_dense, resolve_feature_map
 from skpml.likelihood import (
     Fit,
     Setting,
+    Votes,
     apply_level,
     calibrate,
     check_at_least_one,
     check_noise_rate,
+    check_votes,
     estimate_noise,
     find_nested_labels,
+    fit_best_ridge,
     fit_calibration,
     fit_level,
     fit_settings,
+    fit_vote_model,
     held_out_ridge,
     is_auto,
     keep_nested_order,
@@ -117,6 +121,10 @@ class CandidateLikelihood(BasePMLClassifier):
         noise. A member may assume up to 1.8 times the odds.
     noise_range_ : tuple of two ndarrays of shape (n_labels,)
         Least and largest noise rate that the candidates allow.
+    sensitivity_ : ndarray of shape (n_labels,)
+        Rate at which annotators say a true label; only if fitted to votes.
+    false_rate_ : ndarray of shape (n_labels,)
+        Rate at which annotators say a label that is not true; only if fitted to votes.
     selection_ : dict
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
         (mean average precision of held-out rows, the candidates taken for the truth) and ``"distance"`` (by how many
@@ -191,6 +199,36 @@ class CandidateLikelihood(BasePMLClassifier):
     _takes_views = True
     _scores_are_probabilities = True
 
+    def fit(self, X: Any, y: Any, *, n_annotators: Any = None) -> Self:
+        """Learn from rows and their candidate labels, or the votes of several annotators.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            Or several of them, with the same rows, as a list or as a dict by name.
+        y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
+            The candidates of each row: every true label is among them. With ``n_annotators``, how many of them gave the
+            row the label; an array of shape (n, annotators, c) has the votes of each annotator, NaN where the annotator
+            did not see the row. Candidates are labels with votes then, and true is what most annotators would say; see
+            :func:`~skpml.candidate_likelihood.fit_votes`.
+        n_annotators : int, array of shape (n,) or None, default=None
+            Number of annotators of each row, if y has their votes as counts.
+
+        Returns
+        -------
+        self : CandidateLikelihood
+            The fitted estimator.
+        """
+        votes = None
+        if n_annotators is not None or getattr(y, "ndim", 0) == 3:
+            votes = check_votes(y, n_annotators)
+            y = y > 0 if hasattr(y, "columns") else votes.total > 0
+        self._votes = votes
+        try:
+            return self._fit_weighted(X, y, None)
+        finally:
+            del self._votes
+
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         with one_blas(Y) if X.shape[0] <= _FEW_ROWS else nullcontext():
             return self._fit_rows(X, Y)
@@ -208,6 +246,8 @@ class CandidateLikelihood(BasePMLClassifier):
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random, self._widths(chosen))
+        if self._votes is not None:
+            return self._fit_votes(self._votes, maps, mapped, Y)
         rows, folds = self._search_rows(scaled, labels, random)
         reduced = self._reduce(mapped, rows)
         self._set_noise_rate(rates, reduced, labels[rows])
@@ -241,6 +281,46 @@ class CandidateLikelihood(BasePMLClassifier):
             "level": chosen.level,
         }
         return eta.astype(X.dtype)
+
+    def _fit_votes(
+        self, votes: Votes, maps: dict[float, Any], mapped: dict[float, NDArray[Any]], Y: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Infer the confidences from votes, and regress them on the features for new rows."""
+        spectra = {width: spectrum_of(self._array(values)) for width, values in mapped.items()}
+        options = {} if is_auto(self.gamma) else {"weights": (float(self.gamma),)}
+        ridge = fit_best_ridge(list(spectra.values()), votes.shares, **options)
+        found = fit_vote_model(ridge.held_out, votes)
+        self.confidences_ = np.where(Y > 0, found.confidences, 0.0).astype(Y.dtype)
+        self.sensitivity_, self.false_rate_ = found.sensitivity, found.false_rate
+        # A false label is a candidate if any annotator says it.
+        missed = (1 - found.false_rate[None, :]) ** votes.n_seen[:, None]
+        rates = np.asarray(1 - missed.mean(axis=0))
+        self.noise_rate_: NDArray[Any] = rates
+        self.noise_range_: tuple[NDArray[Any], NDArray[Any]] = (rates, rates)
+        ridge = fit_best_ridge(list(spectra.values()), found.confidences, **options)
+        width = list(maps)[ridge.place]
+        setting = Setting("least-squares", False, width, ridge.gamma, 1.0)
+        link: dict[str, Any] = {"family": "least-squares", "one_true": False, "rates": rates}
+        held_out = to_probability(ridge.held_out, **link)
+        self.calibration_ = fit_level(held_out.ravel(), found.confidences.ravel())
+        fit = Fit(
+            setting=setting,
+            coef=ridge.coef,
+            intercept=ridge.intercept,
+            rates=self._array(rates),
+            history=[found.log_likelihood] * found.n_iter,
+            converged=found.converged,
+        )
+        self.feature_maps_, self.nested_labels_ = [maps[width]], []
+        self._keep([setting], [width], {setting: (fit, spectra[width])})
+        self.selection_ = {
+            "members": [asdict(setting)],
+            "tried": [],
+            "calibration": self.calibration_,
+            "level": (1.0, 0.0),
+        }
+        scores = to_numpy(fit.probabilities(spectra[width].rows))
+        return calibrate(scores, self.calibration_).astype(Y.dtype)
 
     def refit(self, X: Any, y: Any) -> CandidateLikelihood:
         """Fit the chosen settings to other rows, without a search.
