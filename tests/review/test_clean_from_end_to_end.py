@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ TAGS = ("beach", f"forest {ATTACK}", 'the "sea", calm', "sky")
 # How tags stand in their cell, in turn: nothing but tags may change.
 BETWEEN = (";", "; ")
 MORE = 12
+BATCH = 40
 
 
 @pytest.fixture(scope="module")
@@ -179,4 +181,75 @@ def test_a_file_is_cleaned_by_command_and_person(browser: Any, tmp_path: Path) -
     said = skpml(tmp_path, "clean", "apply", "photos.csv", "decisions.csv", "-o", "cleaned.csv", *settings)
     assert f"{len(person.decisions)} decisions: {len(person.dropped())} tags dropped" in said
     assert (tmp_path / "cleaned.csv").read_bytes() == photos.content(person.dropped())
+    assert source.read_bytes() == photos.content(set())
+
+
+def read_export(text: str) -> dict[tuple[str, str], dict[str, str]]:
+    """Lines of an export by tag and id."""
+    return {(line["label"], line["id"]): line for line in csv.DictReader(io.StringIO(text, newline=""))}
+
+
+def read_interval(printed: str) -> tuple[int, int]:
+    found = re.search(r"between ([\d,]+) and ([\d,]+)", printed)
+    assert found, printed
+    low, high = (int(number.replace(",", "")) for number in found.groups())
+    return low, high
+
+
+def check_batch(browser: Any, folder: Path, name: str, planted: set[tuple[str, str]]) -> tuple[str, Person]:
+    """Check the batch of a page by keyboard; return the export and the person, who remembers the decisions."""
+    with watched(browser, folder) as watch:
+        watch.file = folder / name
+        page = watch()
+        person = Person(page, planted)
+        batch = listed(page)
+        assert len(batch) == BATCH
+        for cell in batch:
+            assert current(page) == cell
+            person.decide()
+        assert page.locator("#task-done").is_visible()
+        assert list(person.decisions) == batch
+        return export(page), person
+
+
+def test_checking_batches_and_running_again(browser: Any, tmp_path: Path) -> None:
+    photos, source = Photos(240), tmp_path / "photos.csv"
+    source.write_bytes(photos.content(set()))
+    options = ("--id", "file", "--ignore", "note", "--folds", "3", "--method", "ridge", "--batch", str(BATCH))
+    printed = skpml(tmp_path, "clean", "photos.csv", *options, "-o", "0.csv", "--report", "0.html")
+    known: dict[tuple[str, str], str] = {}
+    text, widths = "", []
+    for number in (0, 1):
+        earlier = text
+        text, person = check_batch(browser, tmp_path, f"{number}.html", photos.planted)
+        # Nothing is asked twice, and the export holds all decisions so far.
+        assert not known.keys() & person.decisions.keys()
+        known |= person.decisions
+        lines = read_export(text)
+        assert {cell: line["decision"] for cell, line in lines.items()} == known
+        for cell, line in read_export(earlier).items():
+            assert {**lines[cell], "confidence": ""} == {**line, "confidence": ""}
+            assert float(lines[cell]["confidence"]) == float(line["confidence"])
+        (tmp_path / "decisions.csv").write_bytes(text.encode("utf-8"))
+
+        after = f"{number + 1}"
+        arguments = ("--settings", f"{number}.csv.json", "--decisions", "decisions.csv", "-o", f"{after}.csv")
+        printed = skpml(tmp_path, "clean", "photos.csv", *arguments, "--report", f"{after}.html")
+        n_random = sum(line["drawn"] != "" for line in lines.values())
+        checked = re.search(r"Checked by a person: (\d+) tags, (\d+) of them a random sample", printed)
+        assert checked, printed
+        assert int(checked[1]) == len(known)
+        # Tags that were chosen before their turn in the random order belong to the sample, too.
+        assert n_random <= int(checked[2]) <= len(known)
+        low, high = read_interval(printed)
+        widths.append(high - low)
+
+        # Everything that a person decided is kept exactly, whatever the model thinks of it.
+        with (tmp_path / f"{after}.csv").open(newline="", encoding="utf-8-sig") as file:
+            tags = {
+                row["file"]: {tag.strip() for tag in row["tags"].split(";")} for row in csv.DictReader(file)
+            }
+        for (tag, name), decision in known.items():
+            assert (tag in tags[name]) == (decision == "keep")
+    assert widths[1] <= widths[0]
     assert source.read_bytes() == photos.content(set())

@@ -653,11 +653,11 @@ def test_progress_of_the_batch_and_what_comes_next(show: Watched) -> None:
     assert page.locator("#task-file").inner_text() == "--decisions photos_decisions.csv --force"
     # 2 of 10 before, 2 of 4 now. The binomial is nearly that of a finite number of tags.
     outlook = page.locator("#task-outlook").inner_text()
-    assert outlook.startswith("Of 14 random tags, 4 are wrong, so between ")
+    assert outlook.startswith("Of 14 random tags, 4 are wrong. So ")
     now, later = (
         binomtest(wrong, count).proportion_ci(0.9, method="wilson") for wrong, count in ((4, 14), (8, 28))
     )
-    numbers = [int(number) for number in re.findall(r"(\d+)(?= %| points|\.$)", outlook)]
+    numbers = [int(number) for number in re.findall(r"(\d+)(?= %| points)", outlook)]
     expected = [now.low, now.high, now.high - now.low, later.high - later.low]
     assert numbers == pytest.approx([100 * value for value in expected], abs=2)
     reload(page)

@@ -38,12 +38,12 @@ export function describeOutlook() {
   const count = batch.sample + states.length;
   const wrong = batch.wrong + states.reduce((sum, state) => sum + (state === DROPPED), 0);
   if (count === 0) return "";
-  const found = `Of ${plural(count, "random tag")}, ${formatCount(wrong)} ${wrong === 1 ? "is" : "are"} wrong`;
+  const found = `Of ${plural(count, "random tag")}, ${formatCount(wrong)} ${wrong === 1 ? "is" : "are"} wrong.`;
   const more = Math.min(count, batch.tags - count);
-  if (more <= 0) return `${found}. All tags are checked.`;
+  if (more <= 0) return `${found} All tags are checked.`;
   const [[low, high], [least, most]] = [count, count + more].map((size) => findInterval(wrong / count, size));
   return (
-    `${found}, so between ${formatPoints(low)} % and ${formatPoints(high)} % of all tags are: a range of ` +
-    `${formatPoints(high - low)} points. With ${formatCount(more)} more, it would be about ${formatPoints(most - least)}.`
+    `${found} So ${formatPoints(low)} % to ${formatPoints(high)} % of all tags are wrong (true nine times in ten): a range ` +
+    `of ${formatPoints(high - low)} points. With ${formatCount(more)} more, it would be ${formatPoints(most - least)} points.`
   );
 }
