@@ -199,8 +199,9 @@ def current(page: Any) -> tuple[str, str]:
     row = page.locator(f"[id='{page.locator('#grid').get_attribute('aria-activedescendant')}']")
     assert row.get_attribute("aria-selected") == "true"
     assert page.locator("#rows [aria-selected=true]").count() == 1
-    shown = (page.locator("#detail-label").inner_text(), page.locator("#detail-id").inner_text())
-    assert (row.locator(".tag-name").inner_text(), row.locator(".id").inner_text()) == shown
+    shown = (page.locator("#detail-label").text_content(), page.locator("#detail-id").text_content())
+    # Not their inner text, which is empty until the browser has drawn the row.
+    assert (row.locator(".tag-name").text_content(), row.locator(".id").text_content()) == shown
     return shown
 
 
