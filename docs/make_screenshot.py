@@ -1,10 +1,11 @@
-"""Take the picture of the first page: the review page of the example in a browser, after four decisions.
+"""Take the picture of the first page: the review page of the example in a browser, at the first wrong tag of the batch.
 
     python docs/make_screenshot.py      # writes docs/_static/review.png
 
 Needs playwright and Chromium (pip install "scikit-pml[browser]"), and Pillow, which matplotlib installs.
 """
 
+import csv
 import io
 import sys
 import tempfile
@@ -30,6 +31,8 @@ def take_screenshot() -> Image.Image:
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name, "digits")
         write_example(folder)
+        with (folder / "planted.csv").open(newline="", encoding="utf-8") as file:
+            planted = {(row["id"], row["label"]) for row in csv.DictReader(file)}
         table = read_table(folder / "digits.csv", columns=Columns(id="file", image="file"))
         write_review(
             table, audit(table.X, table.candidates, label_names=table.label_names), folder / "review.html"
@@ -39,8 +42,10 @@ def take_screenshot() -> Image.Image:
         ).new_page()
         page.goto((folder / "review.html").as_uri())
         page.locator("body:not([aria-busy])").wait_for()
-        for _ in range(4):
-            page.keyboard.press("d")
+        while (
+            tuple(page.locator(f"#detail-{name}").text_content() for name in ("id", "label")) not in planted
+        ):
+            page.keyboard.press("k")
         page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")
         return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
