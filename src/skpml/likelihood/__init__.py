@@ -5,6 +5,11 @@ Shared by :mod:`skpml.candidate_likelihood`, :mod:`skpml.deep` and :mod:`skpml.c
 
 # ruff: noqa: I001 -- sorted, one statement per module
 
+from skpml.likelihood._cells import (
+    certify_drops as certify_drops,
+    estimate_share as estimate_share,
+    learn_from_verified as learn_from_verified,
+)
 from skpml.likelihood._noise import (
     ENOUGH_CANDIDATES as ENOUGH_CANDIDATES,
     Curve as Curve,

@@ -1,0 +1,199 @@
+"""What the data show by themselves: do features predict the tags, is the noise random, which labels go together?
+
+Candidates alone do not tell random noise from tags that the features do not explain, or from mistakes that follow the
+features or other labels. Random noise has one mark, though: wrong tags also fall on rows that clearly lack the label, at
+the same rate for all labels, whatever else the row carries. If that is not seen, the number of wrong tags is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.utils import Bunch
+
+from skpml.likelihood import posterior
+
+Floats = NDArray[np.float64]
+
+# Standard errors by which scores must put candidates before other rows: over all labels, and of each label.
+_ERRORS_OF_ALL, _ERRORS_OF_EACH = 3.0, 2.0
+# A row clearly lacks a label if a candidate there would be right with less than this probability.
+_CLEAR = 0.1
+# Least share of the wrong candidates that must be in such rows, and largest squared variation of the rates of labels.
+_LEAST_CLEAR, _MOST_VARIATION = 1 / 3, 0.04
+# Random noise is rejected if the other candidates of a row matter with at most this probability by chance.
+_SIGNIFICANT = 0.01
+_N_SHUFFLES = 199
+# Labels whose candidates agree in more than this share of the rows that have one of them cannot be told apart.
+_SAME = 0.95
+# Pairs of labels: standard errors beyond what the features explain, factor, and how many are listed.
+_SUSPICIOUS, _FACTOR, _N_PAIRS = 6.0, 1.5, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What an audit rests on.
+
+    Parameters
+    ----------
+    informative : bool
+        Whether the features predict the candidates better than their frequencies do.
+    random_noise : bool
+        Whether the wrong candidates look random: only then their number can be estimated without checked tags.
+    p_value : float
+        Of the permutation test that the other candidates of a row do not matter for wrong ones.
+    clear_share : float
+        Share of the estimated wrong candidates in rows that clearly lack the label; at least 1/3 if noise is random.
+    rate_variation : float
+        Squared relative variation of the noise rates of labels in such rows; at most 0.04 if noise is random.
+    n_verified : int
+        Number of verified cells.
+    n_sample : int
+        Number of these that are a random sample of the candidates.
+    auc : float
+        Probability that, of two verified candidates, the wrong one has the lower confidence, by models that did not see
+        their answers; NaN without both kinds.
+    drops : {"verified", "random noise", "votes", "none"}
+        What automatic drops rest on.
+    """
+
+    informative: bool
+    random_noise: bool
+    p_value: float
+    clear_share: float
+    rate_variation: float
+    n_verified: int
+    n_sample: int
+    auc: float
+    drops: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Companion:
+    """A pair of labels that come together more often than the features explain.
+
+    Parameters
+    ----------
+    label, other : str
+        Names of the labels.
+    observed : int
+        Number of rows that have both.
+    expected : float
+        Number that the features explain.
+    """
+
+    label: str
+    other: str
+    observed: int
+    expected: float
+
+
+def find_informative(scores: Floats, Y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return for which labels the scores put rows that carry the label before others, more than by chance.
+
+    Otherwise only the frequencies of labels are left to explain, which noise in proportion to them does, and all tags
+    would look wrong. The statistic is that of the rank-sum test. If it fails for all labels together, none is informative.
+    """
+    n, carried = len(Y), (Y > 0).sum(axis=0)
+    surplus = np.sum(rankdata(scores, axis=0) * (Y > 0), axis=0) - carried * (n + 1) / 2
+    variance = carried * (n - carried) * (n + 1) / 12
+    enough = surplus.sum() > _ERRORS_OF_ALL * np.sqrt(variance.sum())
+    return np.asarray(enough & (surplus > _ERRORS_OF_EACH * np.sqrt(variance)))
+
+
+def examine_noise(found: Bunch, Y: NDArray[Any], random_state: int) -> Bunch:
+    """Test whether wrong candidates are random, given what was found under this assumption.
+
+    Rows that clearly lack a label still carry it at the noise rate. Under random noise, most wrong candidates should be
+    visible there; the rate should be the same for all labels; and within a row, such candidates are exchangeable: swapping
+    them among the labels that the row clearly lacks must not change how they go with the other candidates.
+    """
+    candidate = Y > 0
+    lacking = posterior(found.probabilities, np.maximum(found.noise_rate, 1e-9), np.ones_like(Y)) < _CLEAR
+    visible = candidate & lacking
+    n_wrong = float(np.sum(1 - found.confidences[candidate]))
+    share = visible.sum() / max(n_wrong, 1.0)
+    random = np.random.default_rng(random_state)
+    present = candidate.astype(np.float64)
+    mixed, variation = [], []
+    if visible.any():
+        for _ in range(_N_SHUFFLES):
+            shuffled = _shuffle(present, lacking, random)
+            mixed.append(_companionship(shuffled, lacking))
+            variation.append(_variation(shuffled, lacking))
+    here = _companionship(present, lacking)
+    p_value = (1 + np.sum(np.array(mixed) >= here)) / (_N_SHUFFLES + 1) if mixed else 1.0
+    excess = max(_variation(present, lacking) - float(np.mean(variation)), 0.0) if variation else 0.0
+    spread = excess / max(float(visible.sum()), 1.0)
+    accepted = share >= _LEAST_CLEAR and spread <= _MOST_VARIATION and p_value > _SIGNIFICANT
+    return Bunch(
+        random_noise=bool(accepted), p_value=float(p_value), clear_share=float(share), rate_variation=spread
+    )
+
+
+def _shuffle(present: Floats, lacking: NDArray[np.bool_], random: np.random.Generator) -> Floats:
+    """Permute, in each row, the entries of the labels that it lacks."""
+    c = present.shape[1]
+    source = np.argsort(np.where(lacking, random.random(present.shape), 2.0 + np.arange(c)), axis=1)
+    target = np.argsort(np.where(lacking, 0, c) + np.arange(c), axis=1)
+    out = present.copy()
+    np.put_along_axis(out, target, np.take_along_axis(present, source, axis=1), axis=1)
+    return out
+
+
+def _companionship(present: Floats, lacking: NDArray[np.bool_]) -> float:
+    """Measure how much candidates of clearly lacking labels depend on the other candidates of their rows."""
+    rate = np.sum(present * lacking, axis=0) / np.maximum(lacking.sum(axis=0), 1)
+    residual = lacking * (present - rate)
+    # Which other candidates there are, not how many: noise that fills rows up to a number is random too.
+    others = present / np.maximum(present.sum(axis=1, keepdims=True), 1)
+    others = others - others.mean(axis=0)
+    together, variance = residual.T @ others, (residual**2).T @ others**2
+    valid = (variance > 1e-9) & ~np.eye(len(rate), dtype=np.bool_)
+    return float(np.sum(together[valid] ** 2 / variance[valid]))
+
+
+def _variation(present: Floats, lacking: NDArray[np.bool_]) -> float:
+    """Return the chi-squared statistic of the number of candidates by label, given the number in each row."""
+    here = present * lacking
+    usual = here.sum(axis=1, keepdims=True) / np.maximum(lacking.sum(axis=1, keepdims=True), 1)
+    expected = np.sum(lacking * usual, axis=0)
+    valid = expected > 0
+    return float(np.sum((here.sum(axis=0) - expected)[valid] ** 2 / expected[valid]))
+
+
+def find_twins(Y: NDArray[Any], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return groups of labels with nearly the same candidates: nothing can tell which of them is right."""
+    present = (Y > 0).astype(np.float64)
+    together, count = present.T @ present, present.sum(axis=0)
+    either = count[:, None] + count - together
+    same = (together > _SAME * np.maximum(either, 1)) & (together > 0)
+    groups, seen = [], set()
+    for label in range(len(names)):
+        group = [other for other in np.flatnonzero(same[label]).tolist() if other not in seen]
+        if len(group) > 1 and label not in seen:
+            groups.append(tuple(names[other] for other in group))
+            seen.update(group)
+    return groups
+
+
+def find_companions(found: Bunch, Y: NDArray[Any], names: Sequence[str]) -> list[Companion]:
+    """Return pairs of labels that come together more often than their features explain, the strangest first."""
+    present = (Y > 0).astype(np.float64)
+    expected = found.probabilities + (1 - found.probabilities) * found.noise_rate
+    both, usual = present.T @ present, expected.T @ expected
+    deviation = np.sqrt(np.maximum(usual, 1.0))
+    surplus = np.triu((both - usual) / deviation, k=1)
+    pairs = np.argwhere((surplus > _SUSPICIOUS) & (both > _FACTOR * usual))
+    order = np.argsort(-surplus[tuple(pairs.T)], kind="stable")[:_N_PAIRS] if len(pairs) else []
+    return [
+        Companion(
+            label=names[one], other=names[other], observed=int(both[one, other]), expected=float(usual[one, other])
+        )
+        for one, other in pairs[order].tolist()
+    ]

@@ -1,0 +1,369 @@
+"""What verified cells teach about the others: a model of which candidates are true, and the share of wrong ones.
+
+A person looked at some (row, label) cells. For a candidate cell with confidence r without these answers,
+
+    logit P(true) = logit r + Σ_g a_g φ_g · w_g,      w_g ~ N(0, 1)
+
+where φ are features of the cell, some with weights of their own for each label: the score of the cell by a regression on
+the present confidences, its rank and distance to the best among the row's candidates, their number, the features of the
+row, and the other candidates. The prior is centered on the confidences: without answers nothing changes. It is a Gaussian
+process, fitted by Laplace's approximation; the scales a_g are chosen by the evidence, with a pull to fixed values.
+
+Confidences of this model are the targets of a new regression, whose scores (each without its own row) are features of the
+next round. Verified cells are judged by models that have not seen their answers, and other cells by the mean of these
+models: so the differences between answers and predictions also hold for cells that nobody has looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit, logit
+from scipy.stats import binom, norm
+from sklearn.utils import Bunch
+
+from skpml.linalg import Spectrum, leverages
+
+Floats = NDArray[np.float64]
+
+N_FOLDS, _N_ROUNDS = 10, 3
+# Confidences are clipped by the first before their log-odds are the prior mean, and scores by the second.
+_CERTAIN, _CERTAIN_SCORE = 0.02, 0.005
+# Scales that are tried, and the price of a factor of two away from the start, in units of the log-evidence.
+_SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
+_PRICE = 1.0
+_SWEEPS = 2
+_LEAST_SCALE = 0.125
+# Weights of the regression on confidences.
+_GAMMAS = 10.0 ** np.arange(-3, 1.01, 0.5)
+# Below so many cells, or so many of each answer, the normal approximation is not used.
+_FEW_CELLS, _FEW_ANSWERS = 50, 8
+_JITTER = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """Features of all cells (n, c, d) or of rows (n, 1, d), with one weight each or one for each label."""
+
+    values: Floats
+    by_label: bool
+    start: float
+
+
+class _Regression:
+    """Ridge regression of confidences on the features of the rows: scores of each row without itself."""
+
+    def __init__(self, spectrum: Spectrum) -> None:
+        self.spectrum = spectrum
+        self.gamma: float | None = None
+
+    def scores(self, targets: Floats) -> Floats:
+        if self.gamma is None:
+            errors = {gamma: float(np.sum((self._fit(targets, gamma) - targets) ** 2)) for gamma in _GAMMAS}
+            self.gamma = min(errors, key=lambda gamma: errors[gamma])
+            self._h = leverages(self.spectrum, np.array([self.gamma]))
+        return self._fit(targets, self.gamma)
+
+    def _fit(self, targets: Floats, gamma: float) -> Floats:
+        Z, values = self.spectrum.rows, self.spectrum.values
+        b = targets.mean(axis=0)
+        fitted = Z @ ((Z.T @ (targets - b)) / (values[:, None] + gamma)) + b
+        h = leverages(self.spectrum, np.array([gamma])) if self.gamma is None else self._h
+        return np.asarray((fitted - h * targets) / np.maximum(1 - h, 1e-9))
+
+
+def learn_from_verified(
+    Y: NDArray[Any],
+    verified: NDArray[Any],
+    confidences: NDArray[Any],
+    probabilities: NDArray[Any],
+    *,
+    spectrum: Spectrum | None = None,
+    random_state: int = 0,
+) -> Bunch:
+    """Learn from verified cells (n×c: 1 true, −1 false, 0 unknown) which other candidates are true.
+
+    ``confidences`` of the candidates and ``probabilities`` of all labels are those without verified cells; ``spectrum``
+    are the features of the rows, if there are any. Returns ``confidences``, 0 and 1 in verified cells; ``judged``, in
+    which a verified cell has the confidence of models that did not see its answer; and ``targets``, the confidences with
+    verified labels outside the candidates.
+    """
+    candidate = Y > 0
+    rows, labels = np.nonzero(candidate & (verified != 0))
+    known = np.where(verified != 0, verified > 0, np.where(candidate, confidences, 0.0)).astype(np.float64)
+    if len(rows) == 0:
+        return Bunch(confidences=np.where(candidate, known, 0.0), judged=confidences, targets=known)
+    answers = (verified[rows, labels] > 0).astype(np.float64)
+    model = _CellModel(Y, known, confidences, probabilities, spectrum)
+    scales = model.choose_scales(rows, labels, answers)
+    judged, total = np.array(confidences, dtype=np.float64), np.zeros(Y.shape)
+    n_folds = min(N_FOLDS, len(rows))
+    fold = np.random.default_rng(random_state).permutation(len(rows)) % n_folds
+    for place in range(n_folds):
+        out = fold == place
+        found = model.fit(rows[~out], labels[~out], answers[~out], scales, unseen=(rows[out], labels[out]))
+        judged[rows[out], labels[out]] = found[rows[out], labels[out]]
+        total += found
+    mean = np.where(candidate, total / n_folds, 0.0)
+    unknown = candidate & (verified == 0)
+    return Bunch(
+        confidences=np.where(candidate, np.where(unknown, mean, known), 0.0),
+        judged=np.where(unknown, mean, np.where(candidate, judged, 0.0)),
+        targets=np.where(unknown, mean, known),
+    )
+
+
+class _CellModel:
+    """The model of candidate cells, for any choice of the verified cells that it may see."""
+
+    def __init__(
+        self,
+        Y: NDArray[Any],
+        known: Floats,
+        confidences: NDArray[Any],
+        probabilities: NDArray[Any],
+        spectrum: Spectrum | None,
+    ) -> None:
+        self.candidate, self.known, self.prior = Y > 0, known, np.asarray(confidences, dtype=np.float64)
+        self.offset = _logit(self.prior, _CERTAIN)
+        self.regression = None if spectrum is None else _Regression(spectrum)
+        self.free = _logit(probabilities, _CERTAIN_SCORE)
+        present = self.candidate.astype(np.float64)
+        deviation = np.where(present.std(axis=0) > 0, present.std(axis=0), 1.0)
+        others = (present - present.mean(axis=0)) / deviation / np.sqrt(Y.shape[1])
+        one = np.ones((1, 1, 1))
+        self.fixed = [
+            _Part(values=one, by_label=False, start=1.5),
+            _Part(values=self._standardize(self.free)[..., None], by_label=False, start=0.5),
+            _Part(values=one, by_label=True, start=0.5),
+            _Part(values=others[:, None, :], by_label=True, start=0.5),
+        ]
+        if spectrum is not None:
+            self.fixed.append(_Part(values=spectrum.rows[:, None, :], by_label=True, start=0.25))
+
+    def choose_scales(
+        self, rows: NDArray[np.intp], labels: NDArray[np.intp], answers: Floats
+    ) -> tuple[float, ...]:
+        """Return the scale of each part under which the answers are most likely, near the start."""
+        parts = self._parts(self._targets(rows, labels))
+        grams = [_gram(part, rows, labels) for part in parts]
+        start = tuple(part.start for part in parts)
+        offset, tried = self.offset[rows, labels], {}
+
+        def value(scales: tuple[float, ...]) -> float:
+            if scales not in tried:
+                gram = sum(scale**2 * each for scale, each in zip(scales, grams, strict=True) if scale)
+                steps = [
+                    abs(np.log2(max(one, _LEAST_SCALE) / other)) for one, other in zip(scales, start, strict=True)
+                ]
+                tried[scales] = _laplace(gram, offset, answers)[0] - _PRICE * sum(steps)
+            return tried[scales]
+
+        best = start
+        for _ in range(_SWEEPS):
+            before = best
+            for place in range(len(best)):
+                near = [(*best[:place], scale, *best[place + 1 :]) for scale in {*_SCALES, start[place]}]
+                best = max(sorted(near), key=value)
+            if best == before:
+                break
+        return best
+
+    def fit(
+        self,
+        rows: NDArray[np.intp],
+        labels: NDArray[np.intp],
+        answers: Floats,
+        scales: tuple[float, ...],
+        *,
+        unseen: tuple[NDArray[np.intp], NDArray[np.intp]],
+    ) -> Floats:
+        """Return the probability that each cell is true, (n, c), from some verified cells and not from others."""
+        targets = self._targets(*unseen)
+        found = self.prior
+        for _ in range(_N_ROUNDS if self.regression is not None else 1):
+            parts = self._parts(targets)
+            gram = sum(
+                scale**2 * _gram(part, rows, labels)
+                for part, scale in zip(parts, scales, strict=True)
+                if scale > 0
+            )
+            alpha = _laplace(gram, self.offset[rows, labels], answers)[1]
+            logits = self.offset.copy()
+            for part, scale in zip(parts, scales, strict=True):
+                if scale > 0:
+                    logits += scale**2 * _predict(part, rows, labels, alpha, self.offset.shape)
+            found = expit(logits)
+            targets = np.where(self.candidate, found, self.known)
+            targets[rows, labels] = answers
+        return found
+
+    def _targets(self, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
+        """Return the first targets of the regression, with the prior in cells whose answers are not to be seen."""
+        targets = self.known.copy()
+        targets[rows, labels] = self.prior[rows, labels]
+        return targets
+
+    def _parts(self, targets: Floats) -> list[_Part]:
+        scores = self.free
+        if self.regression is not None:
+            scores = _logit(self.regression.scores(targets), _CERTAIN_SCORE)
+        usual = _logit(targets.mean(axis=0), _CERTAIN_SCORE)
+        among = np.where(self.candidate, scores, -np.inf)
+        order = np.sort(among, axis=1)[:, ::-1]
+        count = self.candidate.sum(axis=1)
+        rank = (np.argsort(np.argsort(-among, axis=1), axis=1)) / np.maximum(count - 1, 1)[:, None]
+        best, second = order[:, :1], order[:, 1:2] if scores.shape[1] > 1 else order[:, :1]
+        rival = np.where(among >= best, second, best)
+        distance = np.where(np.isfinite(rival), scores - np.where(np.isfinite(rival), rival, 0.0), 0.0)
+        share = _logit(self.candidate.mean(axis=0), _CERTAIN_SCORE)
+        shape = scores.shape
+        score = self._standardize(scores)
+        relative = self._standardize(scores - usual)
+        context = (
+            rank,
+            distance,
+            np.broadcast_to(np.log(np.maximum(count, 1))[:, None], shape),
+            np.broadcast_to(share, shape),
+        )
+        return [
+            *self.fixed,
+            _Part(values=np.stack([score, relative], axis=-1), by_label=False, start=0.5),
+            _Part(values=score[..., None], by_label=True, start=0.25),
+            _Part(
+                values=np.stack([self._standardize(each) for each in context], axis=-1),
+                by_label=False,
+                start=0.25,
+            ),
+        ]
+
+    def _standardize(self, values: Floats) -> Floats:
+        """Scale values to mean 0 and variance 1 over the candidates; 0 if they do not differ."""
+        of_cells = values[self.candidate]
+        deviation = of_cells.std()
+        return np.asarray((values - of_cells.mean()) / deviation if deviation > 1e-9 else np.zeros_like(values))
+
+
+def _gram(part: _Part, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
+    """Return the covariance of some cells, (m, m)."""
+    at = _at(part, rows, labels)
+    gram = at @ at.T
+    return gram * (labels[:, None] == labels) if part.by_label else gram
+
+
+def _at(part: _Part, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
+    n, c = part.values.shape[:2]
+    return part.values[rows if n > 1 else 0 * rows, labels if c > 1 else 0 * labels]
+
+
+def _predict(
+    part: _Part,
+    rows: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    alpha: Floats,
+    shape: tuple[int, ...],
+) -> Floats:
+    """Return the mean of the process in all cells, (n, c)."""
+    weighted = _at(part, rows, labels) * alpha[:, None]
+    if not part.by_label:
+        return np.broadcast_to(part.values @ weighted.sum(axis=0), shape)
+    weights = np.zeros((shape[1], weighted.shape[1]))
+    np.add.at(weights, labels, weighted)
+    if part.values.shape[1] == 1:
+        return np.broadcast_to(part.values[:, 0] @ weights.T, shape)
+    return np.asarray(np.sum(part.values * weights, axis=-1))
+
+
+def _laplace(gram: Floats, offset: Floats, answers: Floats) -> tuple[float, Floats]:
+    """Fit a Gaussian process of log-odds with mean ``offset``: approximate log-evidence, and its weights α."""
+    m = len(answers)
+    gram = gram + _JITTER * np.eye(m)
+    sign = 2 * answers - 1
+    alpha, f = np.zeros(m), np.zeros(m)
+
+    def objective(alpha: Floats, f: Floats) -> float:
+        return float(-np.logaddexp(0, -sign * (offset + f)).sum() - alpha @ f / 2)
+
+    now = objective(alpha, f)
+    for _ in range(50):
+        p = expit(offset + f)
+        weight = np.maximum(p * (1 - p), 1e-6)
+        root = np.sqrt(weight)
+        factor = cho_factor(np.eye(m) + root[:, None] * gram * root, lower=True)
+        b = weight * f + answers - p
+        step = b - root * cho_solve(factor, root * (gram @ b)) - alpha
+        size = 1.0
+        # Far from the optimum, a full step may overshoot.
+        while objective(alpha + size * step, gram @ (alpha + size * step)) < now - 1e-9 and size > 1e-4:
+            size /= 2
+        alpha = alpha + size * step
+        f = gram @ alpha
+        before, now = now, objective(alpha, f)
+        if now - before < 1e-7 * m:
+            break
+    p = expit(offset + f)
+    root = np.sqrt(np.maximum(p * (1 - p), 1e-9))
+    factor = cho_factor(np.eye(m) + root[:, None] * gram * root, lower=True)
+    return now - float(np.log(np.diag(factor[0])).sum()), alpha
+
+
+def estimate_share(
+    wrong: NDArray[np.bool_], predicted: Floats, all_predicted: Floats, *, level: float = 0.9
+) -> tuple[float, float, float]:
+    """Estimate the share of wrong cells, with an interval, from a random sample of all cells.
+
+    ``predicted`` are probabilities of being wrong of the sample, by models that did not see it, and ``all_predicted``
+    those of all cells: prediction-powered inference. With few cells, or few of one answer, the plain share and Wilson's
+    interval.
+    """
+    n, n_all = len(wrong), len(all_predicted)
+    if n == 0:
+        return float(np.mean(all_predicted)), 0.0, 1.0
+    e = wrong.astype(np.float64)
+    reach = float(norm.ppf((1 + level) / 2))
+    finite = max(1 - n / n_all, 0.0)
+    if n < _FEW_CELLS or min(e.sum(), n - e.sum()) < _FEW_ANSWERS:
+        return (float(e.mean()), *_wilson(float(e.mean()), n, reach * finite**0.5))
+    spread = predicted.var(ddof=1)
+    slope = float(np.clip(np.cov(e, predicted)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
+    share = float(slope * all_predicted.mean() + np.mean(e - slope * predicted))
+    # One degree of freedom for the mean, one for the slope.
+    variance = np.sum((e - slope * predicted - np.mean(e - slope * predicted)) ** 2) / (n - 2) / n * finite
+    half = reach * float(variance) ** 0.5
+    return float(np.clip(share, 0, 1)), max(share - half, 0.0), min(share + half, 1.0)
+
+
+def _wilson(share: float, n: int, reach: float) -> tuple[float, float]:
+    middle = (share + reach**2 / (2 * n)) / (1 + reach**2 / n)
+    half = reach * (share * (1 - share) / n + reach**2 / (4 * n**2)) ** 0.5 / (1 + reach**2 / n)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def certify_drops(
+    confidences: Floats, wrong: NDArray[np.bool_], *, precision: float, level: float = 0.95
+) -> float:
+    """Return the largest confidence up to which candidates may be dropped; −1 if there is none.
+
+    ``confidences`` are those of a random sample, by models that did not see its answers. Sets of growing size are tested
+    in a fixed order, by the exact binomial test, until one cannot be shown to have at least the given share of wrong
+    candidates: so with the given probability no set that is dropped has less.
+    """
+    order = np.argsort(confidences, kind="stable")
+    n_wrong = np.cumsum(wrong[order])
+    size = np.arange(1, len(order) + 1)
+    shown = binom.sf(n_wrong - 1, size, precision) <= 1 - level
+    # The first set that could be shown at all, with every candidate wrong.
+    first = int(np.argmax(precision**size <= 1 - level)) if len(size) else 0
+    if len(size) == 0 or precision ** size[-1] > 1 - level or not shown[first]:
+        return -1.0
+    failed = np.flatnonzero(~shown[first:])
+    last = first + (int(failed[0]) if len(failed) else len(size) - first) - 1
+    return float(confidences[order[last]])
+
+
+def _logit(p: NDArray[Any], certain: float) -> Floats:
+    return np.asarray(logit(np.clip(np.asarray(p, dtype=np.float64), certain, 1 - certain)))
