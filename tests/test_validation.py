@@ -1,9 +1,11 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 
-from skpml._validation import check_parameters
+from skpml._validation import check_parameters, check_verified
 
 
 def checked(**parameters):
@@ -44,3 +46,67 @@ def test_good_values(good):
 def test_bad_values_are_named(bad, message):
     with pytest.raises(ValueError, match=message):
         checked(**bad)
+
+
+VERIFIED = np.array([[1, 0, -1], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        VERIFIED,
+        VERIFIED.astype(np.float32),
+        VERIFIED.astype(object),
+        VERIFIED.tolist(),
+        pd.DataFrame(VERIFIED, columns=list("abc")),
+        *(getattr(scipy.sparse, f"{form}_array")(VERIFIED) for form in ("csr", "csc", "coo", "lil", "dok")),
+        scipy.sparse.csr_matrix(VERIFIED),
+        # The same answer twice is one answer.
+        scipy.sparse.coo_array(([1, 1, -1, 1], ([0, 0, 0, 1], [0, 0, 2, 2])), shape=(2, 3)),
+    ],
+)
+def test_verified_cells_of_any_form(given):
+    found = check_verified(given, (2, 3))
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found, VERIFIED)
+
+
+def test_verified_cells_are_copied_and_may_be_absent():
+    given = VERIFIED.astype(np.int8)
+    assert check_verified(given, (2, 3)) is not given
+    assert check_verified(None, (2, 3)) is None
+    assert not check_verified(np.zeros((2, 3)), (2, 3)).any()
+
+
+@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_array])
+@pytest.mark.parametrize("bad", [2, -2, 0.5, np.nan, np.inf])
+def test_other_values_of_verified_cells_are_named(bad, convert):
+    given = VERIFIED.astype(float)
+    given[1, 0] = bad
+    with pytest.raises(ValueError, match=rf"row 1, label 0 is {bad}"):
+        check_verified(convert(given), (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            VERIFIED.T,
+            r"verified should have the shape of the candidates, \(2, 3\), but its shape is \(3, 2\)",
+        ),
+        (VERIFIED[0], r"its shape is \(3,\)"),
+        (scipy.sparse.csr_array(VERIFIED.T), r"its shape is \(3, 2\)"),
+        (VERIFIED > 0, "boolean"),
+        (VERIFIED.astype(str), "of type <U"),
+        (np.array([[1, 0, 0], [0, "yes", 0]], dtype=object), "row 1, label 1 is 'yes'"),
+        (np.array([[1, 0, 0], [0, None, 0]], dtype=object), "row 1, label 1 is None"),
+        (pd.DataFrame({"a": [1, 0], "b": [0, 3], "c": [0, 0]}), "row 1, label 'b' is 3"),
+        (
+            scipy.sparse.coo_array(([1, -1], ([1, 1], [2, 2])), shape=(2, 3)),
+            "row 1, label 2 more than once, with different values",
+        ),
+    ],
+)
+def test_errors_of_verified_cells_name_the_place(given, message):
+    with pytest.raises(ValueError, match=message):
+        check_verified(given, (2, 3))

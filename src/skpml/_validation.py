@@ -90,6 +90,54 @@ def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) 
     return values.astype(np.uint8)
 
 
+def check_verified(verified: Any, shape: tuple[int, int]) -> NDArray[np.int8] | None:
+    """Convert verified cells (1 true, −1 false, 0 unknown; dense, scipy sparse or data frame) to dense ``int8``.
+
+    ``shape`` is that of the candidates. None stays None. An error names the first cell with another value, and the first
+    cell that a sparse matrix holds twice with different values.
+    """
+    if verified is None:
+        return None
+    columns = getattr(verified, "columns", None)
+    sparse = scipy.sparse.issparse(verified)
+    given = verified if sparse else np.asarray(verified)
+    if given.shape != tuple(shape):
+        raise ValueError(
+            f"verified should have the shape of the candidates, {tuple(shape)}, but its shape is {given.shape}."
+        )
+    if given.dtype.kind == "b":
+        raise ValueError(
+            "verified should hold 1 (true), -1 (false) and 0 (unknown), but it is boolean, "
+            "which cannot tell false from unknown."
+        )
+    if sparse:
+        # Sums of repeated cells would hide a value that is not allowed, and a contradiction.
+        cells = scipy.sparse.coo_array(given)
+        given = np.zeros(shape, dtype=cells.dtype)
+        given[cells.row, cells.col] = cells.data
+    values = given
+    if values.dtype.kind == "O":
+        values = np.vectorize(_to_number, otypes=[float])(values)
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"verified should hold -1, 0 and 1, but its values are of type {values.dtype}.")
+    bad = (values != 0) & (values != 1) & (values != -1)
+    if bad.any():
+        row, column = np.argwhere(bad)[0].tolist()
+        value = repr(given[row, column]) if given.dtype.kind == "O" else given[row, column]
+        label = column if columns is None else repr(columns[column])
+        raise ValueError(
+            f"verified should hold only 1 (true), -1 (false) and 0 (unknown), but row {row}, label {label} is {value}."
+        )
+    if sparse:
+        different = np.flatnonzero(cells.data != given[cells.row, cells.col])
+        if different.size:
+            row, column = cells.row[different[0]], cells.col[different[0]]
+            raise ValueError(
+                f"verified holds row {row}, label {column} more than once, with different values; keep one."
+            )
+    return values.astype(np.int8)
+
+
 def check_labels(labels: Any, name: str) -> BoolMatrix:
     """Convert a 0/1 matrix with at least one cell (dense, scipy sparse or data frame) to booleans."""
     matrix = check_indicator(labels, name)
