@@ -17,7 +17,8 @@ from sklearn.utils import Bunch
 from skpml import CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
-from skpml.cleaning._audit import _find_informative, _make_model
+from skpml.cleaning._audit import _make_model
+from skpml.cleaning._evidence import find_informative
 from skpml.cleaning._judging import _count_at, count_wrong, cross_fit, find_reasons, judge
 from skpml.datasets import load_digits_attributes
 from skpml.likelihood import calibrate, fit_calibration
@@ -471,8 +472,8 @@ class TestProbabilities:
         eta[:, 2] = np.random.default_rng(5).random(len(eta))
         chances = [mannwhitneyu(*(p[y == has] for has in (1, 0)), alternative="greater", method="asymptotic",
                                 use_continuity=False).pvalue for p, y in zip(eta.T, Y.T, strict=True)]  # fmt: skip
-        assert_array_equal(_find_informative(eta, Y), np.array(chances) < norm.sf(2))
-        assert_array_equal(_find_informative(eta, Y), [True, True, False])
+        assert_array_equal(find_informative(eta, Y), np.array(chances) < norm.sf(2))
+        assert_array_equal(find_informative(eta, Y), [True, True, False])
 
     def test_a_label_with_a_constant_probability_loses_no_tag(self):
         eta, _, Y = certain()

@@ -143,6 +143,8 @@ def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget
     )
     # By its full name, since the package has a function of the same name.
     monkeypatch.setattr(import_module("skpml.cleaning._audit"), "judge", lambda *_, **__: found)
+    random = Bunch(random_noise=True, p_value=1.0, clear_share=1.0, rate_variation=0.0)
+    monkeypatch.setattr(import_module("skpml.cleaning._audit"), "examine_noise", lambda *_: random)
     audited = audit(None, Y, probabilities=0.2 + 0.5 * Y, budget=budget)
     assert set(audited.actions[:20, 0]) == {"drop"}
     assert set(audited.actions[:20, 1]) == {instead}

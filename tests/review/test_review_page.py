@@ -227,7 +227,7 @@ def test_what_the_audit_was_told_is_exported_too(table: Any) -> None:
 @pytest.mark.parametrize(
     ("basis", "words"),
     [("sample", "judged by your random checks"), ("random noise", "if wrong tags are random"),
-     ("at least", "At least 52 of 410 tags are wrong; ")],
+     ("unknown", "How many of 410 tags are wrong, only checks can show"), ("votes", "judged by the votes")],
 )  # fmt: skip
 def test_the_page_says_what_the_count_rests_on(basis: str, words: str) -> None:
     payload = small_payload()

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import rankdata
+from scipy.stats import binom
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
 
-from skpml._validation import EncodedLabels, encode_labels, is_views
+from skpml._validation import EncodedLabels, check_verified, encode_labels, is_number, is_views
 from skpml.cleaning._batch import Question, propose_batch, random_order
+from skpml.cleaning._evidence import (
+    Companion,
+    Evidence,
+    examine_noise,
+    find_companions,
+    find_informative,
+    find_twins,
+)
 from skpml.cleaning._judging import (
     ASK,
     DROP,
@@ -27,6 +36,8 @@ from skpml.cleaning._judging import (
     WrongCounts,
     benefit,
     check_thresholds,
+    count_from_sample,
+    count_without_noise,
     count_wrong,
     cross_fit,
     find_partners,
@@ -36,7 +47,16 @@ from skpml.cleaning._judging import (
     suggest_actions,
     train,
 )
-from skpml.likelihood import ENOUGH_CANDIDATES, is_auto
+from skpml.features import RangeScaler, RBFAnchors
+from skpml.likelihood import (
+    ENOUGH_CANDIDATES,
+    certify_drops,
+    check_votes,
+    fit_votes,
+    is_auto,
+    learn_from_verified,
+)
+from skpml.linalg import spectrum_of
 from skpml.registry import get_method
 
 # With more rows than these, fits use fewer anchors and members, to end within minutes.
@@ -45,8 +65,10 @@ _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1
 _FARTHEST_MEDIAN = 5.0
 # Given log-odds are clipped this far beyond 0 and their median: a few far ones must not decide the calibration.
 _FARTHEST = 12.0
-# Standard errors by which given probabilities must put candidates before other rows: over all labels, and of each label.
-_ERRORS_OF_ALL, _ERRORS_OF_EACH = 3.0, 2.0
+# Anchors of the regression that learns from verified cells, with few rows and with many.
+_ANCHORS, _FEW_ANCHORS, _MANY_ROWS = 1000, 300, 20_000
+# How sure it must be that drops are as precise as promised.
+_SURE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +103,9 @@ class Audit:
     Parameters
     ----------
     confidences : ndarray of shape (n_rows, n_labels)
-        Probability that each candidate is true; 0 elsewhere. The level is that of models that were not trained on the
-        row; up to ``max_rows`` rows, the order is theirs and that of the model of all rows together.
+        Probability that each candidate is true; 0 elsewhere; 0 or 1 where a person checked it. The level is that of
+        models that were not trained on the row; up to ``max_rows`` rows, the order is theirs and that of the model of all
+        rows together.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probability that each label is true, by models that were not trained on the row, from the features alone.
     actions : ndarray of str, shape (n_rows, n_labels)
@@ -93,6 +116,14 @@ class Audit:
         Estimated numbers of wrong candidates by label.
     batch : list of Question
         The next candidates to check: a random part first, then those where an answer helps most.
+    verified : ndarray of int8, shape (n_rows, n_labels)
+        What a person found: 1 right, -1 wrong, 0 not checked.
+    evidence : Evidence
+        What the counts and the automatic drops rest on.
+    twins : list of tuple of str
+        Groups of labels with nearly the same candidates: nothing but a person can tell which of them is right.
+    companions : list of Companion
+        Pairs of labels that come together more often than the features explain.
     partners : tuple of (str or None)
         For each label the one that is true more often than usual where the label is wrong; None if there is none.
     noise_rate : ndarray of shape (n_labels,)
@@ -115,6 +146,10 @@ class Audit:
     doubts: list[Doubt]
     wrong: WrongCounts
     batch: list[Question]
+    verified: NDArray[np.int8]
+    evidence: Evidence
+    twins: list[tuple[str, ...]]
+    companions: list[Companion]
     partners: tuple[str | None, ...]
     noise_rate: Floats
     noise_range: tuple[Floats, Floats]
@@ -163,10 +198,15 @@ def audit(
     Y: Any = None,
     *,
     probabilities: Any = None,
+    votes: Any = None,
+    n_annotators: Any = None,
+    verified: Any = None,
+    at_random: Any = False,
     method: Any = "candidate-likelihood",
     label_names: Sequence[str] | None = None,
     n_folds: int = 5,
     drop_below: float = 0.25,
+    drop_precision: float | None = 0.9,
     keep_above: float = 0.75,
     budget: int | None = None,
     batch_size: int = 100,
@@ -182,12 +222,23 @@ def audit(
     X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_features) or None, default=None
         Features. May be None if `probabilities` are given; reasons then do not count similar rows.
     Y : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_labels) or list of label sets
-        Candidate labels; required.
+        Candidate labels; required without `votes`.
     probabilities : {array-like, DataFrame} of shape (n_rows, n_labels) or None, default=None
         Out-of-fold probabilities of any model: each row scored by a model that was not trained on it. Their level is
         calibrated by a shift and a factor of their log-odds. No tag of a label is dropped without a person if rows that
         carry the label do not have higher probabilities than others, beyond chance. The columns of a data frame are
         matched by name if the labels have names. No model is fitted then.
+    votes : array-like of shape (n_rows, n_labels) or (n_rows, n_annotators, n_labels) or None, default=None
+        Instead of Y, the votes of several annotators, as in :func:`~skpml.candidate_likelihood.fit_votes`. Labels with
+        votes are the candidates; the probabilities of others tell which may be missing.
+    n_annotators : int, array of shape (n_rows,) or None, default=None
+        Number of annotators of each row, if votes are counts.
+    verified : {array-like, sparse matrix} of shape (n_rows, n_labels) or None, default=None
+        What a person found: 1 where a label is right, -1 where it is wrong, 0 where nobody has checked. It is never
+        overruled, and the other confidences learn from it. Labels that are not candidates may be verified too.
+    at_random : bool or array of bool of shape (n_rows, n_labels), default=False
+        Which verified candidates are a random sample of all candidates. Only these tell how many are wrong, and whether
+        drops are as precise as promised; candidates that were checked because they are doubtful do not.
     method : str or estimator, default="candidate-likelihood"
         Name of a method, or an unfitted estimator of this library.
     label_names : sequence of str or None, default=None
@@ -195,8 +246,12 @@ def audit(
     n_folds : int, default=5
         Number of folds; each is scored by a model of the others.
     drop_below : float, default=0.25
-        See :func:`suggest_actions`. Tags are never dropped without a person if fewer than ten rows have the label, or if
-        they are more likely right than wrong under the least noise that the candidates allow.
+        See :func:`suggest_actions`. Without verified candidates, tags are dropped only if wrong ones look random (see
+        :class:`Evidence`), and never if fewer than ten rows have the label, if they are more likely right than wrong
+        under the least noise that the candidates allow, or if the row would lose its last tag.
+    drop_precision : float or None, default=0.9
+        With verified candidates drawn at random, drop only as many tags that at least this share of them is wrong, with
+        probability 0.95. None drops by confidence alone.
     keep_above : float, default=0.75
         See :func:`suggest_actions`.
     budget : int or None, default=None
@@ -220,13 +275,20 @@ def audit(
     Raises
     ------
     ValueError
-        If Y is missing, thresholds cross, shapes or names do not match, or probabilities are not numbers from 0 to 1.
+        If Y and votes are missing, thresholds cross, shapes or names do not match, or a matrix has values that it cannot
+        have.
     """
     check_thresholds(drop_below=drop_below, keep_above=keep_above, budget=budget)
+    if drop_precision is not None and not (is_number(drop_precision) and 0 < drop_precision < 1):
+        raise ValueError(f"drop_precision must be a number between 0 and 1, or None, got {drop_precision!r}.")
     if not is_count(n_neighbors) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be an integer of at least 1, got {n_neighbors!r}.")
-    if Y is None:
+    if Y is None and votes is None:
         raise ValueError("audit needs the candidate labels Y, got None.")
+    if votes is not None:
+        if Y is not None or probabilities is not None:
+            raise ValueError("votes replace Y and probabilities; give only one of them.")
+        Y = votes > 0 if hasattr(votes, "columns") else check_votes(votes, n_annotators).total > 0
     if is_views(X):
         raise ValueError("audit takes one matrix X; put the columns of the views side by side.")
     labels = encode_labels(Y)
@@ -243,38 +305,81 @@ def audit(
         X = X if hasattr(X, "shape") else np.asarray(X)
         if X.shape[0] != len(candidates):
             raise ValueError(f"X has {X.shape[0]} rows, but Y has {len(candidates)}.")
+    checked = check_verified(verified, candidates.shape)
+    if checked is None:
+        checked = np.zeros(candidates.shape, dtype=np.int8)
+    sample = _check_sample(at_random, checked) & (candidates > 0)
     model = _make_model(method, len(candidates), random_state)
     whole: Any = None
     order = None
     undecided = candidates.sum(axis=0) < ENOUGH_CANDIDATES
-    if probabilities is None:
-        sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
-        # Transformers inside models must return arrays.
-        with config_context(transform_output="default"):
-            whole, scores, order = cross_fit(model, X, candidates, progress=progress, **sizes)
+    if votes is not None:
+        found = _judge_votes(X, votes, n_annotators, candidates, random_state)
+        noise = Bunch(random_noise=False, p_value=1.0, clear_share=0.0, rate_variation=0.0)
+        informative, label_free = True, "votes"
     else:
-        given = _match_columns(probabilities, labels, names, label_names)
-        scores = _bound_probabilities(_check_probabilities(given, candidates.shape))
-        undecided |= ~_find_informative(scores, candidates)
-    known = not is_auto(getattr(whole, "noise_rate", "auto"))
-    rates = getattr(whole, "noise_rate_", None) if known else None
-    of_all = getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None
-    found = judge(scores, candidates, rates=rates, of_all=of_all, order=order)
+        if probabilities is None:
+            sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
+            # Transformers inside models must return arrays.
+            with config_context(transform_output="default"):
+                whole, scores, order = cross_fit(model, X, candidates, progress=progress, **sizes)
+            informative = bool(find_informative(scores, candidates).any())
+        else:
+            given = _match_columns(probabilities, labels, names, label_names)
+            scores = _bound_probabilities(_check_probabilities(given, candidates.shape))
+            shown = find_informative(scores, candidates)
+            undecided |= ~shown
+            informative = bool(shown.any())
+        known = not is_auto(getattr(whole, "noise_rate", "auto"))
+        rates = getattr(whole, "noise_rate_", None) if known else None
+        of_all = getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None
+        found = judge(scores, candidates, rates=rates, of_all=of_all, order=order)
+        noise = examine_noise(found, candidates, random_state)
+        # Who gives the noise rate says that noise is random.
+        label_free = "random noise" if informative and (noise.random_noise or known) else "none"
+    twins, companions = find_twins(candidates, names), find_companions(found, candidates, names)
+    judged, found.confidences = found.confidences, found.confidences.copy()
+    if checked.any():
+        spectrum = _make_spectrum(X, random_state) if X is not None else None
+        learned = learn_from_verified(
+            candidates,
+            checked,
+            judged,
+            found.probabilities,
+            spectrum=spectrum,
+            random_state=random_state,
+        )
+        judged, found.confidences = learned.judged, np.where(candidates > 0, learned.confidences, checked > 0)
+    rule = {"drop_below": drop_below, "keep_above": keep_above, "budget": budget}
     actions = np.full(candidates.shape, "", dtype="<U4")
-    actions[candidates > 0] = suggest_actions(
-        found.confidences[candidates > 0], drop_below=drop_below, keep_above=keep_above, budget=budget
-    )
-    actions[(actions == DROP) & ((found.at_least_noise > 0.5) | undecided)] = ASK if budget is None else KEEP
+    actions[candidates > 0] = suggest_actions(found.confidences[candidates > 0], **rule)
+    basis, most = _find_basis(label_free, judged, checked, sample, drop_below, drop_precision)
+    withheld = (found.confidences > most) | undecided
+    if basis == "random noise":
+        withheld |= found.at_least_noise > 0.5
+    actions[(actions == DROP) & withheld] = ASK if budget is None else KEEP
+    _respect_person(actions, checked, found.confidences)
+    wrong = _count(found, judged, candidates, checked, sample, undecided, label_free)
     options = {"n_neighbors": n_neighbors, "random_state": random_state}
     places = random_order(candidates, random_state)
-    verified = np.zeros(candidates.shape, dtype=np.int8)
     return Audit(
         confidences=found.confidences,
         probabilities=found.probabilities,
         actions=actions,
-        doubts=_find_doubts(X, candidates, actions, found, label_names=names, **options),
-        wrong=count_wrong(found, candidates, unknown=undecided),
-        batch=propose_batch(places, verified, benefit(found.confidences), size=batch_size),
+        doubts=_find_doubts(X, candidates, actions, checked, found, label_names=names, **options),
+        wrong=wrong,
+        batch=propose_batch(places, checked, benefit(found.confidences), size=batch_size),
+        verified=checked,
+        evidence=Evidence(
+            informative=informative,
+            n_verified=int(np.count_nonzero(checked)),
+            n_sample=int(sample.sum()),
+            auc=_measure_order(judged, checked, candidates),
+            drops=basis,
+            **noise,
+        ),
+        twins=twins,
+        companions=companions,
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=found.noise_rate,
         noise_range=found.noise_range,
@@ -285,12 +390,119 @@ def audit(
     )
 
 
+def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Return which verified cells are a random sample."""
+    given = np.asarray(at_random)
+    if given.dtype != np.bool_ or given.shape not in ((), verified.shape):
+        raise ValueError(
+            f"at_random must be a bool, or a matrix of them of the shape {verified.shape} of Y, got {at_random!r}."
+        )
+    unknown = np.argwhere(given & (verified == 0)) if given.ndim else []
+    if len(unknown):
+        row, label = unknown[0].tolist()
+        raise ValueError(
+            f"at_random marks row {row}, label {label}, which is not verified ({len(unknown)} in all)."
+        )
+    return np.asarray(given & (verified != 0))
+
+
+def _judge_votes(X: Any, votes: Any, n_annotators: Any, Y: NDArray[Any], random_state: int) -> Bunch:
+    """Judge candidates by votes and features, and other labels too."""
+    with config_context(transform_output="default"):
+        fit = fit_votes(X, votes, n_annotators, random_state=random_state)
+    sure = np.where(Y > 0, fit.confidences, 0.0)
+    return Bunch(
+        probabilities=np.where(Y > 0, fit.probabilities, fit.confidences),
+        held_out=sure,
+        confidences=sure,
+        at_least_noise=sure,
+        noise_rate=fit.false_rate,
+        noise_range=(fit.false_rate, fit.false_rate),
+    )
+
+
+def _make_spectrum(X: Any, random_state: int) -> Any:
+    """Return the features of the rows for the regression that learns from verified cells."""
+    n_anchors = _ANCHORS if X.shape[0] <= _MANY_ROWS else _FEW_ANCHORS
+    with config_context(transform_output="default"):
+        scaled = RangeScaler().fit_transform(X)
+        mapped = RBFAnchors(n_anchors=n_anchors, random_state=random_state).fit_transform(scaled)
+    # The last column is the constant; the spectrum centers its features.
+    return spectrum_of(mapped[:, :-1].astype(np.float64))
+
+
+def _find_basis(
+    label_free: str,
+    judged: Floats,
+    verified: NDArray[np.int8],
+    sample: NDArray[np.bool_],
+    drop_below: float,
+    drop_precision: float | None,
+) -> tuple[str, float]:
+    """Return what drops rest on, and the confidence up to which tags may be dropped."""
+    if sample.any():
+        if drop_precision is None:
+            return "verified", 1.0
+        sure, wrong = judged[sample], verified[sample] < 0
+        most = certify_drops(sure, wrong, precision=drop_precision, level=_SURE)
+        if most >= 0:
+            return "verified", most
+        among = wrong[sure < drop_below]
+        if len(among) and binom.cdf(among.sum(), len(among), drop_precision) < 1 - _SURE:
+            # The sample shows that drops would not be precise.
+            return "none", -1.0
+    return label_free, -1.0 if label_free == "none" else 1.0
+
+
+def _respect_person(actions: NDArray[np.str_], verified: NDArray[np.int8], confidences: Floats) -> None:
+    """Set the actions of verified candidates; ask before a row loses its last tag without a person."""
+    candidate = actions != ""
+    actions[candidate & (verified > 0)], actions[candidate & (verified < 0)] = KEEP, DROP
+    automatic = (actions == DROP) & (verified == 0)
+    emptied = np.flatnonzero(~(candidate & (actions != DROP)).any(axis=1) & automatic.any(axis=1))
+    best = np.where(automatic[emptied], confidences[emptied], -1.0).argmax(axis=1)
+    actions[emptied, best] = ASK
+
+
+def _count(
+    found: Bunch,
+    judged: Floats,
+    Y: NDArray[Any],
+    verified: NDArray[np.int8],
+    sample: NDArray[np.bool_],
+    undecided: NDArray[np.bool_],
+    label_free: str,
+) -> WrongCounts:
+    """Count wrong candidates, by the random sample if there is one."""
+    candidate = Y > 0
+    if np.count_nonzero(sample) >= ENOUGH_CANDIDATES:
+        return count_from_sample(judged, candidate, verified, sample)
+    if label_free == "random noise":
+        counts = count_wrong(found, Y, unknown=undecided)
+        return replace(counts, basis="random noise")
+    return count_without_noise(found.confidences, candidate, verified, known=label_free == "votes")
+
+
+def _measure_order(judged: Floats, verified: NDArray[np.int8], Y: NDArray[Any]) -> float:
+    """Return the area under the ROC curve over verified candidates, by models that did not see their answers."""
+    cells = (Y > 0) & (verified != 0)
+    wrong = verified[cells] < 0
+    if wrong.all() or not wrong.any():
+        return float("nan")
+    return float(roc_auc_score(wrong, -judged[cells]))
+
+
 def _find_doubts(
-    X: Any, Y: NDArray[Any], actions: NDArray[np.str_], found: Bunch, **options: Any
+    X: Any,
+    Y: NDArray[Any],
+    actions: NDArray[np.str_],
+    verified: NDArray[np.int8],
+    found: Bunch,
+    **options: Any,
 ) -> list[Doubt]:
-    """Return the candidates that are not simply kept, the most useful to check first."""
+    """Return the candidates that are not simply kept and that nobody checked, the most useful to check first."""
     sure = found.confidences
-    rows, columns = np.nonzero((actions == DROP) | (actions == ASK))
+    rows, columns = np.nonzero(((actions == DROP) | (actions == ASK)) & (verified == 0))
     order = np.argsort(-benefit(sure[rows, columns]), kind="stable")
     rows, columns = rows[order], columns[order]
     options |= {"probabilities": found.probabilities, "confidences": sure}
@@ -315,19 +527,6 @@ def _match_columns(
     raise ValueError(
         f"The columns of probabilities must be the labels: {unknown[:5]} are not labels, {missing[:5]} are missing."
     )
-
-
-def _find_informative(scores: Floats, Y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return for which labels the scores put rows that carry the label before others, more than by chance.
-
-    Otherwise only the frequencies of labels are left to explain, which noise in proportion to them does, and all tags
-    would look wrong. The statistic is that of the rank-sum test.
-    """
-    n, carried = len(Y), (Y > 0).sum(axis=0)
-    surplus = np.sum(rankdata(scores, axis=0) * (Y > 0), axis=0) - carried * (n + 1) / 2
-    variance = carried * (n - carried) * (n + 1) / 12
-    enough = surplus.sum() > _ERRORS_OF_ALL * np.sqrt(variance.sum())
-    return np.asarray(enough & (surplus > _ERRORS_OF_EACH * np.sqrt(variance)))
 
 
 def _bound_probabilities(given: Floats) -> Floats:

@@ -97,7 +97,8 @@ def find_informative(scores: Floats, Y: NDArray[Any]) -> NDArray[np.bool_]:
     """Return for which labels the scores put rows that carry the label before others, more than by chance.
 
     Otherwise only the frequencies of labels are left to explain, which noise in proportion to them does, and all tags
-    would look wrong. The statistic is that of the rank-sum test. If it fails for all labels together, none is informative.
+    would look wrong. The statistic is that of the rank-sum test. If it fails for all labels together,
+    none is informative.
     """
     n, carried = len(Y), (Y > 0).sum(axis=0)
     surplus = np.sum(rankdata(scores, axis=0) * (Y > 0), axis=0) - carried * (n + 1) / 2
@@ -110,8 +111,8 @@ def examine_noise(found: Bunch, Y: NDArray[Any], random_state: int) -> Bunch:
     """Test whether wrong candidates are random, given what was found under this assumption.
 
     Rows that clearly lack a label still carry it at the noise rate. Under random noise, most wrong candidates should be
-    visible there; the rate should be the same for all labels; and within a row, such candidates are exchangeable: swapping
-    them among the labels that the row clearly lacks must not change how they go with the other candidates.
+    visible there; the rate should be the same for all labels; and within a row, such candidates are exchangeable:
+    swapping them among the labels that the row clearly lacks must not change how they go with the other candidates.
     """
     candidate = Y > 0
     lacking = posterior(found.probabilities, np.maximum(found.noise_rate, 1e-9), np.ones_like(Y)) < _CLEAR
@@ -193,7 +194,10 @@ def find_companions(found: Bunch, Y: NDArray[Any], names: Sequence[str]) -> list
     order = np.argsort(-surplus[tuple(pairs.T)], kind="stable")[:_N_PAIRS] if len(pairs) else []
     return [
         Companion(
-            label=names[one], other=names[other], observed=int(both[one, other]), expected=float(usual[one, other])
+            label=names[one],
+            other=names[other],
+            observed=int(both[one, other]),
+            expected=float(usual[one, other]),
         )
         for one, other in pairs[order].tolist()
     ]

@@ -25,6 +25,7 @@ from skpml.likelihood import (
     apply_level,
     calibrate,
     estimate_noise,
+    estimate_share,
     fit_calibration,
     fit_level,
     posterior,
@@ -45,6 +46,8 @@ _CERTAIN = 1e-6
 # Standard deviation of the log-odds of noise, beyond what the likelihood allows, and of confidences, as a share of their
 # sum, if the noise rate is right. Both are what estimates were off by in measurements.
 _NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.05
+# The same for confidences from votes, whose level rests on what "true" means.
+_VOTES_DEVIATION = 0.1
 # Rows among which neighbors are searched; more take time and add little.
 _MOST_ROWS = 20_000
 # A label gets a partner by mere chance at most this often.
@@ -159,12 +162,16 @@ class WrongCounts:
         Ends of the interval of each label.
     total : tuple of float
         Estimate, low and high for all labels together. Errors that labels share do not cancel, random ones do.
+    basis : {"sample", "random noise", "votes", "unknown"}
+        What the counts rest on: a random sample of verified candidates; random noise, which the data support; votes; or
+        nothing: then the estimate holds if noise is random, which the data contradict, and the interval excludes nothing.
     """
 
     estimate: Floats
     low: Floats
     high: Floats
     total: tuple[float, float, float]
+    basis: str = "random noise"
 
 
 def count_wrong(
@@ -196,6 +203,67 @@ def count_wrong(
         most = min(float(count.sum()), most + float((count - high)[unknown].sum()))
         low, high = np.where(unknown, 0.0, low), np.where(unknown, count, high)
     return WrongCounts(estimate=estimate, low=low, high=high, total=(total, least, most))
+
+
+def count_from_sample(
+    judged: Floats,
+    candidate: NDArray[np.bool_],
+    verified: NDArray[np.int8],
+    sample: NDArray[np.bool_],
+    *,
+    level: float = 0.9,
+) -> WrongCounts:
+    """Count wrong candidates from a random sample of them, by prediction-powered inference.
+
+    ``judged`` are confidences, those of the sample by models that did not see its answers. The interval of a label is
+    that of its own cells in the sample, which may be few.
+    """
+    count = candidate.sum(axis=0)
+    n_all = int(count.sum())
+    wrong = verified[sample] < 0
+    share = estimate_share(wrong, 1 - judged[sample], 1 - judged[candidate], level=level)
+    surely, at_most = np.sum(candidate & (verified < 0)), n_all - np.sum(candidate & (verified > 0))
+    estimate, least, most = (float(np.clip(each * n_all, surely, at_most)) for each in share)
+    low, high = np.zeros(len(count)), count.astype(np.float64)
+    for label in np.flatnonzero(sample.any(axis=0)).tolist():
+        of_label = verified[sample[:, label], label] < 0
+        # Too few for anything but the plain share of the label's own cells.
+        _, *ends = estimate_share(of_label, np.zeros(len(of_label)), np.zeros(count[label]), level=level)
+        low[label], high[label] = (count[label] * end for end in ends)
+    by_label = np.sum(np.where(candidate, 1 - judged, 0.0), axis=0)
+    by_label = np.clip(by_label * estimate / max(float(by_label.sum()), 1e-9), low, high)
+    return WrongCounts(estimate=by_label, low=low, high=high, total=(estimate, least, most), basis="sample")
+
+
+def count_without_noise(
+    confidences: Floats,
+    candidate: NDArray[np.bool_],
+    verified: NDArray[np.int8],
+    *,
+    known: bool,
+    level: float = 0.9,
+) -> WrongCounts:
+    """Count wrong candidates by their confidences, if these are ``known``; otherwise nothing is excluded but checks."""
+    count = candidate.sum(axis=0).astype(np.float64)
+    estimate = np.sum((1 - confidences) * candidate, axis=0)
+    low = np.sum(candidate & (verified < 0), axis=0).astype(np.float64)
+    high = count - np.sum(candidate & (verified > 0), axis=0)
+    ends = low.sum(), high.sum()
+    if known:
+        reach = float(norm.ppf((1 + level) / 2))
+        chance = np.sum(confidences * (1 - confidences) * candidate, axis=0)
+        share = _VOTES_DEVIATION * estimate
+        low = np.maximum(low, estimate - reach * np.sqrt(chance + share**2))
+        high = np.minimum(high, estimate + reach * np.sqrt(chance + share**2))
+        half = reach * float(np.sqrt(chance.sum() + share.sum() ** 2))
+        ends = (
+            max(float(ends[0]), float(estimate.sum()) - half),
+            min(float(ends[1]), float(estimate.sum()) + half),
+        )
+    total = (float(estimate.sum()), float(ends[0]), float(ends[1]))
+    return WrongCounts(
+        estimate=estimate, low=low, high=high, total=total, basis="votes" if known else "unknown"
+    )
 
 
 def _count_at(probabilities: Floats, rates: Floats, Y: NDArray[Any]) -> Floats:

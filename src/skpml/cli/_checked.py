@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,8 +121,3 @@ def keep_decisions(found: Audit, decisions: Decisions) -> Audit:
     decided = set(zip(decisions.rows.tolist(), decisions.labels.tolist(), strict=True))
     doubts: list[Any] = [doubt for doubt in found.doubts if (doubt.row, doubt.label) not in decided]
     return replace(found, actions=actions, doubts=doubts)
-
-
-def known_arguments(audit: Any, **arguments: Any) -> dict[str, Any]:
-    """Return the arguments that the audit takes."""
-    return {name: value for name, value in arguments.items() if name in inspect.signature(audit).parameters}

@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from skpml import __version__
 from skpml._writing import replacing
 from skpml.cli import _console as ui
-from skpml.cli._checked import Checked, keep_decisions, known_arguments, read_checked
+from skpml.cli._checked import Checked, keep_decisions, read_checked
 from skpml.cli._clean_output import show_emptied, show_next, show_summary, write_suggestions
 from skpml.registry import get_method
 
@@ -251,8 +251,8 @@ def run(
         ui.show_reading(table, _describe(table, reading["embeddings"]))
         for note in checked.notes:
             ui.say(f"Note: {note}.")
-        more = known_arguments(audit, verified=checked.verified, at_random=checked.at_random)
-        options = {**arguments, **more, "label_names": table.label_names, "progress": update}
+        known = {"verified": checked.verified, "at_random": checked.at_random}
+        options = {**arguments, **known, "label_names": table.label_names, "progress": update}
         found = keep_decisions(audit(table.X, table.candidates, **options), checked.decisions)
         update(0, None, "writing")
         others = [path for path in outputs if path != target]

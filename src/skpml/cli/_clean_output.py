@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
     """Print the size of the table, what was checked, how many tags are wrong, and how many were dropped."""
     sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
     ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
-    evidence = _evidence(found)
+    evidence = found.evidence
     if n_verified := int(np.count_nonzero(checked.verified)):
         n_sample = int(np.count_nonzero(checked.at_random))
         sample = f"{n_sample:,} of them a random sample" if n_sample else "none of them at random"
@@ -40,24 +39,21 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
     _show_drops(table, found, drop_below)
 
 
-def _evidence(found: Audit) -> Any:
-    nothing = SimpleNamespace(
-        informative=True, random_noise=1.0, n_verified=0, n_sample=0, auc=np.nan, drops="random noise"
-    )
-    return getattr(found, "evidence", nothing)
-
-
 def _describe_count(found: Audit) -> str:
     estimate, low, high = found.wrong.total
-    if getattr(found.wrong, "basis", "random noise") == "at least":
+    if found.wrong.basis == "unknown":
         return (
-            f"At least {low:,.0f} tags are wrong; wrong tags that resemble correct ones cannot be counted without "
-            "checking some tags at random."
+            "How many tags are wrong cannot be told from this file alone: its wrong tags, if any, are not random. "
+            "Check some tags at random."
         )
     wrong = "1 tag is" if round(estimate) == 1 else f"{round(estimate):,} tags are"
-    basis = "if wrong tags are random"
-    if getattr(found.wrong, "basis", "random noise") == "sample":
-        basis = f"judged by {ui.format_count(_evidence(found).n_sample, 'random check')}"
+    n_checks = ui.format_count(found.evidence.n_sample, "random check")
+    bases = {
+        "sample": f"judged by {n_checks}",
+        "random noise": "if wrong tags are random, as they seem to be",
+        "votes": "judged by the votes",
+    }
+    basis = bases[found.wrong.basis]
     return f"About {wrong} wrong (between {low:,.0f} and {high:,.0f}), {basis}."
 
 
@@ -71,9 +67,10 @@ def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
     rests_on = {
         "verified": "Automatic drops rest on the tags that a person checked.",
         "random noise": "Automatic drops rest on a test that found wrong tags to be random.",
+        "votes": "Automatic drops rest on the votes.",
         "none": "Nothing is dropped automatically: there is no evidence yet which tags are wrong.",
     }
-    ui.say(rests_on[_evidence(found).drops])
+    ui.say(rests_on[found.evidence.drops])
     rare = table.candidates.sum(axis=0) < ENOUGH_CANDIDATES
     withheld = [bool(rare[doubt.label]) for doubt in to_ask if doubt.confidence < drop_below]
     few = f"fewer than {ENOUGH_CANDIDATES} rows have such a tag"

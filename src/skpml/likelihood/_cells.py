@@ -158,7 +158,8 @@ class _CellModel:
             if scales not in tried:
                 gram = sum(scale**2 * each for scale, each in zip(scales, grams, strict=True) if scale)
                 steps = [
-                    abs(np.log2(max(one, _LEAST_SCALE) / other)) for one, other in zip(scales, start, strict=True)
+                    abs(np.log2(max(one, _LEAST_SCALE) / other))
+                    for one, other in zip(scales, start, strict=True)
                 ]
                 tried[scales] = _laplace(gram, offset, answers)[0] - _PRICE * sum(steps)
             return tried[scales]
@@ -245,7 +246,9 @@ class _CellModel:
         """Scale values to mean 0 and variance 1 over the candidates; 0 if they do not differ."""
         of_cells = values[self.candidate]
         deviation = of_cells.std()
-        return np.asarray((values - of_cells.mean()) / deviation if deviation > 1e-9 else np.zeros_like(values))
+        return np.asarray(
+            (values - of_cells.mean()) / deviation if deviation > 1e-9 else np.zeros_like(values)
+        )
 
 
 def _gram(part: _Part, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:

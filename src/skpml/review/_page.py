@@ -149,7 +149,7 @@ def _build_payload(
             "rows": len(table.candidates),
             "labels": len(table.label_names),
             "candidates": int(counts.sum()),
-            "basis": getattr(audit.wrong, "basis", "random noise"),
+            "basis": audit.wrong.basis,
             **_round_counts(audit.wrong.total),
         },
         "labels": [
@@ -207,7 +207,7 @@ def _verified_decisions(table: Table, audit: Audit) -> Decisions:
     """Return what the audit was told about tags of the table."""
     from skpml.cleaning import Decisions
 
-    verified = getattr(audit, "verified", np.zeros(table.candidates.shape))
+    verified = audit.verified
     rows, labels = np.nonzero((verified != 0) & (table.candidates > 0))
     unknown = np.full(len(rows), np.nan)
     return Decisions(rows=rows, labels=labels, keep=verified[rows, labels] > 0, confidence=unknown)
