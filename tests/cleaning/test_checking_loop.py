@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -19,9 +17,6 @@ def make_rows(n_rows: int = 240, n_labels: int = 4) -> tuple[np.ndarray, np.ndar
     return X, (truth | (rng.random(truth.shape) < 0.25)).astype(np.uint8), truth
 
 
-@pytest.mark.skipif(
-    "verified" not in inspect.signature(audit).parameters, reason="audit takes no verified cells"
-)
 @pytest.mark.slow
 def test_batches_are_checked_and_audited_again() -> None:
     X, Y, truth = make_rows()

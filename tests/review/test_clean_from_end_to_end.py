@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import io
 import os
 import re
@@ -18,7 +17,6 @@ import pytest
 from review_helpers import ATTACK, current, export, listed, press, progress, reload, watched
 
 from browser_helpers import CHROMIUM, chromium
-from skpml.cleaning import audit
 
 pytest.importorskip("jinja2")
 pytest.importorskip("click")
@@ -214,9 +212,6 @@ def check_batch(browser: Any, folder: Path, name: str, planted: set[tuple[str, s
         return export(page), person
 
 
-@pytest.mark.skipif(
-    "verified" not in inspect.signature(audit).parameters, reason="audit takes no verified cells"
-)
 def test_checking_batches_and_running_again(browser: Any, tmp_path: Path) -> None:
     photos, source = Photos(240), tmp_path / "photos.csv"
     source.write_bytes(photos.content(set()))

@@ -68,7 +68,8 @@ def test_overview(show: Watched) -> None:
     page = show(small_payload())
     assert page.locator("h1").inner_text() == "photos.csv"
     assert page.locator("#sentence").inner_text() == (
-        "About 61 of 410 tags are wrong (52 to 70), if wrong tags are random. This page lists 5 doubtful tags."
+        "About 61 of 410 tags are wrong (52 to 70), if wrong tags are random, as they seem to be. This "
+        "page lists 5 doubtful tags."
     )
     entries = page.locator("#labels button").all_inner_texts()
     # The most wrong tags first.
