@@ -100,15 +100,14 @@ def show_next(found: Audit, report: Path | None) -> None:
 def write_suggestions(path: Path, table: Table, found: Audit, checked: Checked) -> None:
     """Write the labels that rows may lack, the most likely first.
 
-    Absent labels are taken for wrong where nobody checked any, so the scores of the model order them and mean no
-    probabilities then.
+    Other models than that of votes take absent labels for wrong: their scores order them, but are no probabilities.
     """
     from skpml.tables import write_rows
 
     open_cells = (table.candidates == 0) & (checked.verified == 0)
     cells = np.flatnonzero(open_cells)
     cells = cells[np.argsort(-found.probabilities.flat[cells], kind="stable")[:_MOST_SUGGESTIONS]]
-    known = bool(np.any((table.candidates == 0) & (checked.verified != 0)))
+    known = found.wrong.basis == "votes"
     rows = []
     for rank, cell in enumerate(cells.tolist(), start=1):
         row, label = divmod(cell, len(table.label_names))
