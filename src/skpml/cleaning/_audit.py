@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -310,84 +310,167 @@ def audit(
         checked = np.zeros(candidates.shape, dtype=np.int8)
     sample = _check_sample(at_random, checked) & (candidates > 0)
     model = _make_model(method, len(candidates), random_state)
-    whole: Any = None
-    order = None
-    undecided = candidates.sum(axis=0) < ENOUGH_CANDIDATES
+    sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
     if votes is not None:
-        found = _judge_votes(X, votes, n_annotators, candidates, random_state)
-        noise = Bunch(random_noise=False, p_value=1.0, clear_share=0.0, rate_variation=0.0)
-        informative, label_free = True, "votes"
-    else:
-        if probabilities is None:
-            sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
-            # Transformers inside models must return arrays.
-            with config_context(transform_output="default"):
-                whole, scores, order = cross_fit(model, X, candidates, progress=progress, **sizes)
-            informative = bool(find_informative(scores, candidates).any())
-        else:
-            given = _match_columns(probabilities, labels, names, label_names)
-            scores = _bound_probabilities(_check_probabilities(given, candidates.shape))
-            shown = find_informative(scores, candidates)
-            undecided |= ~shown
-            informative = bool(shown.any())
-        known = not is_auto(getattr(whole, "noise_rate", "auto"))
-        rates = getattr(whole, "noise_rate_", None) if known else None
-        of_all = getattr(whole, "confidences_", None) if len(candidates) <= max_rows else None
-        found = judge(scores, candidates, rates=rates, of_all=of_all, order=order)
-        noise = examine_noise(found, candidates, random_state)
-        # Who gives the noise rate says that noise is random.
-        label_free = "random noise" if informative and (noise.random_noise or known) else "none"
-    twins, companions = find_twins(candidates, names), find_companions(found, candidates, names)
-    judged, found.confidences = found.confidences, found.confidences.copy()
-    if checked.any():
-        spectrum = _make_spectrum(X, random_state) if X is not None else None
-        learned = learn_from_verified(
-            candidates,
-            checked,
-            judged,
-            found.probabilities,
-            spectrum=spectrum,
-            random_state=random_state,
+        first = _judge_votes(X, votes, n_annotators, candidates, random_state)
+    elif probabilities is not None:
+        first = judge_given(
+            _match_columns(probabilities, labels, names, label_names), candidates, random_state
         )
-        judged, found.confidences = learned.judged, np.where(candidates > 0, learned.confidences, checked > 0)
-    rule = {"drop_below": drop_below, "keep_above": keep_above, "budget": budget}
-    actions = np.full(candidates.shape, "", dtype="<U4")
-    actions[candidates > 0] = suggest_actions(found.confidences[candidates > 0], **rule)
-    basis, most = _find_basis(label_free, judged, checked, sample, drop_below, drop_precision)
-    withheld = (found.confidences > most) | undecided
-    if basis == "random noise":
-        withheld |= found.at_least_noise > 0.5
-    actions[(actions == DROP) & withheld] = ASK if budget is None else KEEP
-    _respect_person(actions, checked, found.confidences)
-    wrong = _count(found, judged, candidates, checked, sample, undecided, label_free)
+    else:
+        first = judge_by_model(model, X, candidates, progress=progress, **sizes)
+    found = conclude(
+        first,
+        X,
+        candidates,
+        verified=checked,
+        sample=sample,
+        rule={"drop_below": drop_below, "keep_above": keep_above, "budget": budget},
+        drop_precision=drop_precision,
+        random_state=random_state,
+    )
     options = {"n_neighbors": n_neighbors, "random_state": random_state}
     places = random_order(candidates, random_state)
     return Audit(
         confidences=found.confidences,
-        probabilities=found.probabilities,
-        actions=actions,
-        doubts=_find_doubts(X, candidates, actions, checked, found, label_names=names, **options),
-        wrong=wrong,
+        probabilities=first.found.probabilities,
+        actions=found.actions,
+        doubts=_find_doubts(X, candidates, checked, first.found, found, label_names=names, **options),
+        wrong=found.wrong,
         batch=propose_batch(places, checked, benefit(found.confidences), size=batch_size),
         verified=checked,
-        evidence=Evidence(
-            informative=informative,
-            n_verified=int(np.count_nonzero(checked)),
-            n_sample=int(sample.sum()),
-            auc=_measure_order(judged, checked, candidates),
-            drops=basis,
-            **noise,
-        ),
-        twins=twins,
-        companions=companions,
+        evidence=found.evidence,
+        twins=find_twins(candidates, names),
+        companions=find_companions(first.found, candidates, names),
         partners=find_partners(found.confidences, candidates, names),
-        noise_rate=found.noise_rate,
-        noise_range=found.noise_range,
+        noise_rate=first.found.noise_rate,
+        noise_range=first.found.noise_range,
         label_names=names,
         method=model,
-        model=whole,
+        model=first.model,
         random_state=random_state,
     )
+
+
+def judge_by_model(
+    model: Any,
+    X: Any,
+    Y: NDArray[Any],
+    *,
+    n_folds: int,
+    max_rows: int,
+    random_state: int,
+    progress: Progress | None = None,
+) -> Bunch:
+    """Judge candidates by models of other rows.
+
+    Returns what was ``found``, the ``noise`` as it looks, whether features are ``informative``, which labels are
+    ``undecided``, what drops can rest on without verified cells (``label_free``), and the ``model`` of all rows.
+    """
+    # Transformers inside models must return arrays.
+    with config_context(transform_output="default"):
+        sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
+        whole, scores, order = cross_fit(model, X, Y, progress=progress, **sizes)
+    known = not is_auto(getattr(whole, "noise_rate", "auto"))
+    rates = getattr(whole, "noise_rate_", None) if known else None
+    of_all = getattr(whole, "confidences_", None) if len(Y) <= max_rows else None
+    found = judge(scores, Y, rates=rates, of_all=of_all, order=order)
+    noise = examine_noise(found, Y, random_state)
+    informative = bool(find_informative(scores, Y).any())
+    # Who gives the noise rate says that noise is random.
+    label_free = "random noise" if informative and (noise.random_noise or known) else "none"
+    return Bunch(
+        found=found,
+        noise=noise,
+        informative=informative,
+        undecided=Y.sum(axis=0) < ENOUGH_CANDIDATES,
+        label_free=label_free,
+        model=whole,
+    )
+
+
+def judge_given(probabilities: Any, Y: NDArray[Any], random_state: int) -> Bunch:
+    """Judge candidates by given probabilities, as :func:`judge_by_model` does by models."""
+    scores = _bound_probabilities(_check_probabilities(probabilities, Y.shape))
+    shown = find_informative(scores, Y)
+    found = judge(scores, Y)
+    noise = examine_noise(found, Y, random_state)
+    return Bunch(
+        found=found,
+        noise=noise,
+        informative=bool(shown.any()),
+        undecided=(Y.sum(axis=0) < ENOUGH_CANDIDATES) | ~shown,
+        label_free="random noise" if shown.any() and noise.random_noise else "none",
+        model=None,
+    )
+
+
+def _judge_votes(X: Any, votes: Any, n_annotators: Any, Y: NDArray[Any], random_state: int) -> Bunch:
+    """Judge candidates by votes and features, and other labels too."""
+    with config_context(transform_output="default"):
+        fit = fit_votes(X, votes, n_annotators, random_state=random_state)
+    sure = np.where(Y > 0, fit.confidences, 0.0)
+    found = Bunch(
+        probabilities=np.where(Y > 0, fit.probabilities, fit.confidences),
+        confidences=sure,
+        at_least_noise=sure,
+        noise_rate=fit.false_rate,
+        noise_range=(fit.false_rate, fit.false_rate),
+    )
+    noise = Bunch(random_noise=False, p_value=1.0, clear_share=0.0, rate_variation=0.0)
+    undecided = Y.sum(axis=0) < ENOUGH_CANDIDATES
+    return Bunch(
+        found=found, noise=noise, informative=True, undecided=undecided, label_free="votes", model=None
+    )
+
+
+def conclude(
+    first: Bunch,
+    X: Any,
+    Y: NDArray[Any],
+    *,
+    verified: NDArray[np.int8],
+    sample: NDArray[np.bool_],
+    rule: dict[str, Any],
+    drop_precision: float | None,
+    random_state: int,
+    spectrum: Any = None,
+) -> Bunch:
+    """Learn from verified cells, and decide: ``confidences``, ``actions``, ``wrong`` counts and ``evidence``.
+
+    ``first`` is what was found without verified cells, and ``spectrum`` the features of the rows, if known.
+    """
+    candidate = Y > 0
+    judged = confidences = first.found.confidences
+    if verified.any():
+        if spectrum is None and X is not None:
+            spectrum = make_spectrum(X, random_state)
+        options = {"spectrum": spectrum, "random_state": random_state}
+        learned = learn_from_verified(Y, verified, judged, first.found.probabilities, **options)
+        judged, confidences = learned.judged, np.where(candidate, learned.confidences, verified > 0)
+    actions = np.full(Y.shape, "", dtype="<U4")
+    actions[candidate] = suggest_actions(confidences[candidate], **rule)
+    basis, most = _find_basis(first.label_free, judged, verified, sample, rule["drop_below"], drop_precision)
+    withheld = (confidences > most) | first.undecided
+    if basis == "random noise":
+        withheld |= first.found.at_least_noise > 0.5
+    actions[(actions == DROP) & withheld] = ASK if rule["budget"] is None else KEEP
+    _respect_person(actions, verified, confidences)
+    if np.count_nonzero(sample) >= ENOUGH_CANDIDATES:
+        wrong = count_from_sample(judged, candidate, verified, sample)
+    elif first.label_free == "random noise":
+        wrong = count_wrong(first.found, Y, unknown=first.undecided)
+    else:
+        wrong = count_without_noise(confidences, candidate, verified, known=first.label_free == "votes")
+    evidence = Evidence(
+        informative=first.informative,
+        n_verified=int(np.count_nonzero(verified)),
+        n_sample=int(sample.sum()),
+        auc=_measure_order(judged, verified, Y),
+        drops=basis,
+        **first.noise,
+    )
+    return Bunch(confidences=confidences, actions=actions, wrong=wrong, evidence=evidence)
 
 
 def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool_]:
@@ -397,7 +480,7 @@ def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool
         raise ValueError(
             f"at_random must be a bool, or a matrix of them of the shape {verified.shape} of Y, got {at_random!r}."
         )
-    unknown = np.argwhere(given & (verified == 0)) if given.ndim else []
+    unknown = np.argwhere((given & (verified == 0)) if given.ndim else np.zeros((0, 0)))
     if len(unknown):
         row, label = unknown[0].tolist()
         raise ValueError(
@@ -406,22 +489,7 @@ def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool
     return np.asarray(given & (verified != 0))
 
 
-def _judge_votes(X: Any, votes: Any, n_annotators: Any, Y: NDArray[Any], random_state: int) -> Bunch:
-    """Judge candidates by votes and features, and other labels too."""
-    with config_context(transform_output="default"):
-        fit = fit_votes(X, votes, n_annotators, random_state=random_state)
-    sure = np.where(Y > 0, fit.confidences, 0.0)
-    return Bunch(
-        probabilities=np.where(Y > 0, fit.probabilities, fit.confidences),
-        held_out=sure,
-        confidences=sure,
-        at_least_noise=sure,
-        noise_rate=fit.false_rate,
-        noise_range=(fit.false_rate, fit.false_rate),
-    )
-
-
-def _make_spectrum(X: Any, random_state: int) -> Any:
+def make_spectrum(X: Any, random_state: int) -> Any:
     """Return the features of the rows for the regression that learns from verified cells."""
     n_anchors = _ANCHORS if X.shape[0] <= _MANY_ROWS else _FEW_ANCHORS
     with config_context(transform_output="default"):
@@ -464,25 +532,6 @@ def _respect_person(actions: NDArray[np.str_], verified: NDArray[np.int8], confi
     actions[emptied, best] = ASK
 
 
-def _count(
-    found: Bunch,
-    judged: Floats,
-    Y: NDArray[Any],
-    verified: NDArray[np.int8],
-    sample: NDArray[np.bool_],
-    undecided: NDArray[np.bool_],
-    label_free: str,
-) -> WrongCounts:
-    """Count wrong candidates, by the random sample if there is one."""
-    candidate = Y > 0
-    if np.count_nonzero(sample) >= ENOUGH_CANDIDATES:
-        return count_from_sample(judged, candidate, verified, sample)
-    if label_free == "random noise":
-        counts = count_wrong(found, Y, unknown=undecided)
-        return replace(counts, basis="random noise")
-    return count_without_noise(found.confidences, candidate, verified, known=label_free == "votes")
-
-
 def _measure_order(judged: Floats, verified: NDArray[np.int8], Y: NDArray[Any]) -> float:
     """Return the area under the ROC curve over verified candidates, by models that did not see their answers."""
     cells = (Y > 0) & (verified != 0)
@@ -495,17 +544,17 @@ def _measure_order(judged: Floats, verified: NDArray[np.int8], Y: NDArray[Any]) 
 def _find_doubts(
     X: Any,
     Y: NDArray[Any],
-    actions: NDArray[np.str_],
     verified: NDArray[np.int8],
+    first: Bunch,
     found: Bunch,
     **options: Any,
 ) -> list[Doubt]:
     """Return the candidates that are not simply kept and that nobody checked, the most useful to check first."""
-    sure = found.confidences
+    sure, actions = found.confidences, found.actions
     rows, columns = np.nonzero(((actions == DROP) | (actions == ASK)) & (verified == 0))
     order = np.argsort(-benefit(sure[rows, columns]), kind="stable")
     rows, columns = rows[order], columns[order]
-    options |= {"probabilities": found.probabilities, "confidences": sure}
+    options |= {"probabilities": first.probabilities, "confidences": sure}
     cells = zip(rows.tolist(), columns.tolist(), find_reasons(X, Y, rows, columns, **options), strict=True)
     return [
         Doubt(row=i, label=j, confidence=float(sure[i, j]), action=str(actions[i, j]), reason=reason)

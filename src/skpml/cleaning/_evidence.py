@@ -191,7 +191,7 @@ def find_companions(found: Bunch, Y: NDArray[Any], names: Sequence[str]) -> list
     deviation = np.sqrt(np.maximum(usual, 1.0))
     surplus = np.triu((both - usual) / deviation, k=1)
     pairs = np.argwhere((surplus > _SUSPICIOUS) & (both > _FACTOR * usual))
-    order = np.argsort(-surplus[tuple(pairs.T)], kind="stable")[:_N_PAIRS] if len(pairs) else []
+    order = np.argsort(-surplus[tuple(pairs.T)], kind="stable")[:_N_PAIRS]
     return [
         Companion(
             label=names[one],

@@ -156,7 +156,7 @@ class _CellModel:
 
         def value(scales: tuple[float, ...]) -> float:
             if scales not in tried:
-                gram = sum(scale**2 * each for scale, each in zip(scales, grams, strict=True) if scale)
+                gram = _mix(grams, scales)
                 steps = [
                     abs(np.log2(max(one, _LEAST_SCALE) / other))
                     for one, other in zip(scales, start, strict=True)
@@ -188,11 +188,7 @@ class _CellModel:
         found = self.prior
         for _ in range(_N_ROUNDS if self.regression is not None else 1):
             parts = self._parts(targets)
-            gram = sum(
-                scale**2 * _gram(part, rows, labels)
-                for part, scale in zip(parts, scales, strict=True)
-                if scale > 0
-            )
+            gram = _mix([_gram(part, rows, labels) for part in parts], scales)
             alpha = _laplace(gram, self.offset[rows, labels], answers)[1]
             logits = self.offset.copy()
             for part, scale in zip(parts, scales, strict=True):
@@ -249,6 +245,12 @@ class _CellModel:
         return np.asarray(
             (values - of_cells.mean()) / deviation if deviation > 1e-9 else np.zeros_like(values)
         )
+
+
+def _mix(grams: list[Floats], scales: tuple[float, ...]) -> Floats:
+    """Return the covariance of all parts together."""
+    scaled = (scale**2 * gram for gram, scale in zip(grams, scales, strict=True))
+    return np.sum(list(scaled), axis=0)
 
 
 def _gram(part: _Part, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
