@@ -71,6 +71,15 @@ def test_verified_cells_of_any_form(given):
     np.testing.assert_array_equal(found, VERIFIED)
 
 
+def test_columns_of_verified_cells_are_in_the_order_of_the_labels():
+    frame = pd.DataFrame(VERIFIED, columns=list("acb"))
+    check_verified(frame, (2, 3))
+    check_verified(frame, (2, 3), names=np.array(list("acb")))
+    check_verified(frame, (2, 3), names=np.array(list("xyz")))
+    with pytest.raises(ValueError, match="column 1 is 'c' and label 1 is 'b'"):
+        check_verified(frame, (2, 3), names=list("abc"))
+
+
 def test_verified_cells_are_copied_and_may_be_absent():
     given = VERIFIED.astype(np.int8)
     assert check_verified(given, (2, 3)) is not given

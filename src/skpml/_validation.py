@@ -90,11 +90,12 @@ def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) 
     return values.astype(np.uint8)
 
 
-def check_verified(verified: Any, shape: tuple[int, int]) -> NDArray[np.int8] | None:
+def check_verified(verified: Any, shape: tuple[int, ...], names: Any = None) -> NDArray[np.int8] | None:
     """Convert verified cells (1 true, −1 false, 0 unknown; dense, scipy sparse or data frame) to dense ``int8``.
 
-    ``shape`` is that of the candidates. None stays None. An error names the first cell with another value, and the first
-    cell that a sparse matrix holds twice with different values.
+    ``shape`` is that of the candidates, and ``names`` are their labels, if these have names. None stays None. An error
+    names the first cell with another value, the first cell that a sparse matrix holds twice with different values, and
+    the first column of a data frame that has the names of the labels in another order.
     """
     if verified is None:
         return None
@@ -105,6 +106,13 @@ def check_verified(verified: Any, shape: tuple[int, int]) -> NDArray[np.int8] | 
         raise ValueError(
             f"verified should have the shape of the candidates, {tuple(shape)}, but its shape is {given.shape}."
         )
+    if columns is not None and names is not None and set(columns) == set(names):
+        for place, (found, name) in enumerate(zip(list(columns), np.asarray(names).tolist(), strict=True)):
+            if found != name:
+                raise ValueError(
+                    f"The columns of verified should be in the order of the labels, but column {place} is {found!r} "
+                    f"and label {place} is {name!r}."
+                )
     if given.dtype.kind == "b":
         raise ValueError(
             "verified should hold 1 (true), -1 (false) and 0 (unknown), but it is boolean, "
