@@ -50,7 +50,7 @@ def prototypes_of(X, R, kind):
     return X.T @ np.diag(R.sum(axis=1)) @ R @ np.linalg.pinv(R.T @ R)
 
 
-def fit(X, Y, S, *, lam, alpha, beta, gamma, m, prototypes, learn_basis, n_iter, P2):
+def fit(X, Y, S, *, lam, alpha, beta, gamma, m, prototypes, learn_basis, n_iter, P2, known_true=0):
     """Run exactly ``n_iter`` iterations from the label projection ``P2``; returns the state and the loss history."""
     d, c = X.shape[1], Y.shape[1]
     delta = np.diag(S.sum(axis=1))
@@ -71,6 +71,6 @@ def fit(X, Y, S, *, lam, alpha, beta, gamma, m, prototypes, learn_basis, n_iter,
         gradient = 2 * (W @ R @ P2 @ P2.T - G @ P1 @ P2.T + R - Y @ Q + beta * (R @ V.T @ V - D @ X @ V))
         L = 2 * (np.linalg.norm(P2 @ P2.T + np.eye(c) + beta * V.T @ V, 2) + alpha * delta.max())
         U, s, Vt = np.linalg.svd(R - gradient / L, full_matrices=False)
-        R = np.clip(U @ np.diag(np.maximum(s - lam / L, 0)) @ Vt, 0, Y)
+        R = np.clip(U @ np.diag(np.maximum(s - lam / L, 0)) @ Vt, known_true, Y)
         history.append(objective(X, Y, S, P1, P2, Q, V, R, lam, alpha, beta, gamma))
     return {"P1": P1, "P2": P2, "Q": Q, "V": prototypes_of(X, R, prototypes), "R": R, "history": history}

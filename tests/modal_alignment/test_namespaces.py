@@ -70,6 +70,15 @@ def test_singular_features(asarray):
     assert_allclose(to_numpy(theirs.scores), ours.scores, atol=1e-8)
 
 
+def test_labels_known_to_be_true(asarray):
+    X, Y, S = problem()
+    known = Y * (np.random.default_rng(1).random(Y.shape) < 0.3)
+    ours = solve(X, Y, S, weights=Weights(), known_true=known)
+    theirs = solve(asarray(X), asarray(Y), S, weights=Weights(), known_true=asarray(known))
+    assert_allclose(to_numpy(theirs.pseudo_labels), ours.pseudo_labels, atol=1e-10)
+    assert (to_numpy(theirs.pseudo_labels)[known > 0] == 1).all()
+
+
 def test_single_precision_stays(asarray):
     X, Y, S = problem(np.float32)
     solution = solve(asarray(X), asarray(Y), S, weights=Weights())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpml._docstrings import fill_docstring
+from skpml._validation import EncodedLabels, check_verified, encode_labels
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import as_dense, resolve_feature_map
 from skpml.graph import check_similarity, neighbor_similarity
@@ -93,7 +94,8 @@ class PMLMA(BasePMLClassifier):
     Attributes
     ----------
     confidences_ : ndarray of shape (n, c)
-        R: confidence that a candidate is true, between 0 and 1, and 0 for non-candidates.
+        R: confidence that a candidate is true, between 0 and 1, and 0 for non-candidates. Exactly 1 or 0 in verified
+        cells.
     coef_ : ndarray of shape (n_mapped_features, c)
         Scores are ``mapped @ coef_``. See the notes.
     prototypes_ : ndarray of shape (n_mapped_features, c)
@@ -171,6 +173,34 @@ class PMLMA(BasePMLClassifier):
 
     _takes_views = True
 
+    def fit(self, X: Any, y: Any, *, verified: Any = None) -> Self:
+        """Learn from rows, their candidate labels, and cells that a person checked.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            Or several of them, with the same rows, as a list or as a dict by name.
+        y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
+            The candidates of each row: every true label is among them, except for verified ones.
+        verified : array, data frame or scipy sparse matrix of shape (n, c) or None, default=None
+            1 where a person found the label true, −1 where false and 0 where unknown, also for cells that are not
+            candidates; columns are in the order of ``classes_``. A label found false is no candidate, one found true is,
+            and its confidence is 1 throughout the fit.
+
+        Returns
+        -------
+        self : PMLMA
+            The fitted estimator.
+        """
+        cells = None
+        if verified is not None:
+            y, cells = _apply_verified(y, verified)
+        self._verified: NDArray[np.int8] | None = cells
+        try:
+            return self._fit_weighted(X, y, None)
+        finally:
+            del self._verified
+
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
         self.view_weights_ = self.scaler_.weights_
@@ -179,7 +209,7 @@ class PMLMA(BasePMLClassifier):
         self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
         self.selection_: dict[str, Any] = {"tried": []}
         if self.tune:
-            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y)
+            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y, self._verified)
         scaled = self.scaler_.transform(X)
         similarity = self._similarity(scaled)
         self.feature_map_ = resolve_feature_map(
@@ -193,6 +223,7 @@ class PMLMA(BasePMLClassifier):
             Y,
             similarity,
             weights=Weights(**self.weights_),
+            known_true=None if self._verified is None else (self._verified > 0).astype(Y.dtype),
             subspace_dim=self.subspace_dim,
             prototypes=self.prototypes,
             basis=self.basis,
@@ -208,7 +239,10 @@ class PMLMA(BasePMLClassifier):
         self.prototypes_ = solution.prototypes
         self.basis_ = solution.basis
         self._record(solution.history, converged=solution.converged)
-        if self.confidences_.max() < _NO_CONFIDENCE:
+        inferred = self.confidences_
+        if self._verified is not None:
+            inferred = inferred[(Y > 0) & (self._verified == 0)]
+        if inferred.size and inferred.max() < _NO_CONFIDENCE:
             warnings.warn(
                 f"All confidences are near 0: low_rank_weight={self.weights_['low_rank_weight']:g} is too large for "
                 f"{X.shape[0]} rows. Use a smaller one.",
@@ -227,10 +261,10 @@ class PMLMA(BasePMLClassifier):
         )
 
     def _scores_of_points(
-        self, points: Sequence[Parameters], X: Any, Y: NDArray[Any], X_held_out: Any
+        self, points: Sequence[Parameters], X: Any, Y: NDArray[Any], X_held_out: Any, verified: Any = None
     ) -> PointScores:
         """Score held-out rows at many parameters, sharing work; see :mod:`skpml.model_selection`."""
-        return share_points(self, points, X, Y, X_held_out)
+        return share_points(self, points, X, Y, X_held_out, verified)
 
     def _similarity(self, scaled: NDArray[Any]) -> Any:
         if self.graph is not None:
@@ -250,3 +284,13 @@ class PMLMA(BasePMLClassifier):
         check_components(self.without)
         if not isinstance(self.tune, (bool, np.bool_)):
             raise ValueError(f"tune must be True or False, got {self.tune!r}.")
+
+
+def _apply_verified(y: Any, verified: Any) -> tuple[EncodedLabels, NDArray[np.int8] | None]:
+    """Return the candidates as verified cells leave them, and these cells; None if there are none."""
+    labels = encode_labels(y)
+    cells = check_verified(verified, labels.candidates.shape, names=labels.classes if labels.named else None)
+    if cells is None or not cells.any():
+        return labels, None
+    candidates = np.where(cells != 0, cells > 0, labels.candidates).astype(np.uint8)
+    return replace(labels, candidates=candidates), cells

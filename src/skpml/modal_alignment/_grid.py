@@ -12,6 +12,8 @@ where R° are the pseudo-labels that the classifier was fitted to. K depends on 
 label j needs only the rows of H and K that have it as a candidate: one matrix product serves that label at all points of
 equal α and γ.
 
+Entries of R that are known to be 1 are kept there by the lower bound of the candidates' values.
+
 Every point starts from the candidates and makes the same iterations as a single fit.
 """
 
@@ -53,6 +55,7 @@ def solve_grid(
     alignment_weight: Sequence[float],
     prototype_weight: Sequence[float],
     ridge_weight: Sequence[float],
+    known_true: Floats | None = None,
     max_iter: int = 50,
     tol: float = 1e-3,
 ) -> Iterator[Bunch]:
@@ -73,7 +76,7 @@ def solve_grid(
         raise ValueError(f"The shared grid needs ridge_weight above 0, got {min(ridge_weight):g}.")
     X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
     with one_blas(X):
-        shared = _Shared(X, Y, np.float32 if tol > _COARSE_TOLERANCE else np.float64)
+        shared = _Shared(X, Y, np.float32 if tol > _COARSE_TOLERANCE else np.float64, known_true)
         inner = list(product(low_rank_weight, prototype_weight))
         if any(prototype_weight):
             shared.multiply_by_gram(len(inner) * len(alignment_weight) * len(ridge_weight))
@@ -105,13 +108,15 @@ def _solve_ridges(
 class _Shared:
     """What depends on no weight. Label matrices are c×n, so that rows of the products are contiguous."""
 
-    def __init__(self, X: Floats, Y: Floats, step_dtype: Any) -> None:
+    def __init__(self, X: Floats, Y: Floats, step_dtype: Any, known_true: Floats | None = None) -> None:
         self.X, self.step_dtype = X, np.dtype(step_dtype)
         self.Yt = np.ascontiguousarray(Y.T)
         # The candidates, label by label: their places in the flat c×n matrix, and their rows.
         self.places = np.flatnonzero(self.Yt)
         self.rows = self.places % Y.shape[0]
         self.ends = np.cumsum(np.count_nonzero(self.Yt, axis=1))
+        # The least values of R: 1 for candidates that are known to be true.
+        self.least: Any = 0 if known_true is None else known_true.T.ravel()[self.places]
         self.squared_norms = squared_row_norms(X)
         self.gram_map: _SymmetricMap | None = None
 
@@ -286,7 +291,7 @@ class _Point:
             Z -= (self.beta * length * between) @ self.labels
         Z.ravel()[shared.places] += old + length * (1 - (1 + side.row_weights) * old)
         Z = singular_value_threshold(Z, self.lam * length / 2)
-        self.previous, self.values = old, np.clip(Z.take(shared.places), 0, 1)
+        self.previous, self.values = old, np.clip(Z.take(shared.places), shared.least, 1)
         self.labels = np.zeros_like(Z)
         self.labels.ravel()[shared.places] = self.values
         self.row_sums = np.bincount(shared.rows, self.values, len(self.row_sums))

@@ -67,7 +67,7 @@ class Solution:
     feature_projection, label_projection : array of shape (d, m) and (c, m)
         P1 and P2.
     pseudo_labels, basis, prototypes : array of shape (n, c), (c, c) and (d, c)
-        R (between 0 and the candidates), Q and V.
+        R (between 0 and the candidates, 1 where known to be true), Q and V.
     history : dict of str to list of float
         One value per iteration: each weighted loss term, ``"objective"`` (their sum) and ``"basis_drift"`` (‖Q − I‖).
     n_iter, converged : int and bool
@@ -112,6 +112,7 @@ def solve(
     similarity: Any = None,
     *,
     weights: Weights,
+    known_true: Array | None = None,
     subspace_dim: int | None = None,
     prototypes: updates.Prototypes = "mean",
     basis: Basis = "identity",
@@ -132,6 +133,9 @@ def solve(
         Symmetric neighbor similarity; None (or an alignment weight of 0) omits local alignment.
     weights : Weights
         Weights of the terms.
+    known_true : array of shape (n, c) or None, default=None
+        1.0 for candidates that are known to be true, else 0.0, in the dtype of X: these entries of R are 1 throughout.
+        What is known to be false is not a candidate.
     subspace_dim : int or None, default=None
         Dimension m of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every update
         and stays the identity.
@@ -144,7 +148,7 @@ def solve(
         Classifier, pseudo-labels and course of the fit.
     """
     with one_blas(X):
-        fit = _Fit(X, Y, similarity, weights, subspace_dim, prototypes, basis, frozenset(without))
+        fit = _Fit(X, Y, similarity, weights, known_true, subspace_dim, prototypes, basis, frozenset(without))
         return fit.run(max_iter, tol, callback)
 
 
@@ -163,6 +167,7 @@ class _Fit:
         Y: Array,
         similarity: Any,
         weights: Weights,
+        known_true: Array | None,
         subspace_dim: int | None,
         prototypes: updates.Prototypes,
         basis: Basis,
@@ -174,7 +179,7 @@ class _Fit:
         m = min(d, c) if subspace_dim is None else subspace_dim
         if not 1 <= m <= min(d, c):
             raise ValueError(f"subspace_dim must lie between 1 and min(d, c) = {min(d, c)}, got {m}.")
-        self.X, self.Y, self.prototype_kind = X, Y, prototypes
+        self.X, self.Y, self.known_true, self.prototype_kind = X, Y, known_true, prototypes
         self.aligns = "alignment" not in without
         self.decomposes = "decomposition" not in without
         self.turns = self.decomposes and basis == "orthogonal"
@@ -264,7 +269,7 @@ class _Fit:
         lipschitz = updates.lipschitz_constant(curvature, self.graph.alpha, self.graph.largest_degree)
         if lipschitz > 0:
             self._set_pseudo_labels(
-                updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam)
+                updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam, self.known_true)
             )
 
     def _iterate(self) -> None:

@@ -52,8 +52,13 @@ _WEIGHT_OF_TERM = {
 }
 
 
-def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return the weights that rank held-out candidates best, and what was tried, as in ``PMLMA.selection_``."""
+def choose_weights(
+    model: PMLMA, X: Any, Y: NDArray[Any], verified: NDArray[np.int8] | None = None
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the weights that rank held-out candidates best, and what was tried, as in ``PMLMA.selection_``.
+
+    Y agrees with ``verified``, so that held-out rows are judged by what is known of them.
+    """
     _check_rows(model, X.shape[0])
     count = np.count_nonzero(Y, axis=1)
     if not ((count > 0) & (count < Y.shape[1])).any():
@@ -65,10 +70,21 @@ def choose_weights(model: PMLMA, X: Any, Y: NDArray[Any]) -> tuple[dict[str, flo
         )
         return {name: float(getattr(model, name)) for name in WEIGHTS}, {"tried": []}
     seed = _draw_seed(model.random_state)
-    folds = InnerFolds(X, Y, n_folds=N_FOLDS, random_state=seed)
+    # Rows that differ only in what was verified are not interchangeable.
+    content = Y if verified is None else np.column_stack([Y, verified])
+    folds = InnerFolds(X, content, n_folds=N_FOLDS, random_state=seed)
     points: list[dict[str, float]] = []
     inner = clone(model).set_params(tune=False, random_state=seed)
-    judge = judge_parameters(inner, points, folds.X, Y, folds.splits, target=Y, random_state=seed)
+    judge = judge_parameters(
+        inner,
+        points,
+        folds.X,
+        Y,
+        folds.splits,
+        target=Y,
+        random_state=seed,
+        fit_arguments={} if verified is None else {"verified": verified},
+    )
     best, fixed = _START, {_WEIGHT_OF_TERM[term]: _START[_WEIGHT_OF_TERM[term]] for term in model.without}
     # All rounds need the graphs and feature maps of the same folds.
     with shared_work():
@@ -147,23 +163,32 @@ def _values(model: PMLMA, points: Sequence[Parameters]) -> dict[str, list[float]
 
 
 def share_points(
-    model: PMLMA, points: Sequence[Parameters], X: Any, Y: NDArray[Any], held_out: Any
+    model: PMLMA,
+    points: Sequence[Parameters],
+    X: Any,
+    Y: NDArray[Any],
+    held_out: Any,
+    verified: NDArray[np.int8] | None = None,
 ) -> PointScores:
-    """Score held-out rows at every point, with shared work where :func:`can_share` allows it."""
+    """Score held-out rows at every point, with shared work where :func:`can_share` allows it.
+
+    Y agrees with ``verified``.
+    """
+    known = {} if verified is None else {"verified": verified}
     if not can_share(model, points, n_labels=Y.shape[1]):
-        yield from fit_points(model, points, X, Y, held_out)
+        yield from fit_points(model, points, X, Y, held_out, **known)
         return
     values = _values(model, points)
     # One iteration of one point fits the scaling and the feature map, and validates the input.
     first = clone(model).set_params(
         **{**points[0], "alignment_weight": max(values["alignment_weight"]), "max_iter": 1}
     )
-    first.fit(X, Y)
+    first.fit(X, Y, **known)
     scaled = first.scaler_.transform(first._validate_features(X, reset=False))
     mapped = first.feature_map_.transform(scaled).astype(np.float64, copy=False)
     if mapped.shape[1] < Y.shape[1]:
         # The common space has fewer dimensions than there are labels.
-        yield from fit_points(model, points, X, Y, held_out)
+        yield from fit_points(model, points, X, Y, held_out, **known)
         return
     new = first.feature_map_.transform(
         first.scaler_.transform(first._validate_features(held_out, reset=False))
@@ -174,7 +199,10 @@ def share_points(
         places.setdefault(key, []).append(place)
     similarity = first._similarity(scaled)
     labels, max_iter, tol = Y.astype(np.float64), model.max_iter, model.tol
-    for found in solve_grid(mapped, labels, similarity, max_iter=max_iter, tol=tol, **values):
+    known_true = None if verified is None else (verified > 0).astype(np.float64)
+    for found in solve_grid(
+        mapped, labels, similarity, known_true=known_true, max_iter=max_iter, tol=tol, **values
+    ):
         scores = new @ found.coef
         for place in places.get(tuple(getattr(found.weights, name) for name in WEIGHTS), ()):
             yield place, scores

@@ -129,12 +129,16 @@ def lipschitz_constant(curvature: Array, alpha: float, largest_degree: float) ->
     return 2 * (float(xp.max(xp.linalg.eigvalsh(curvature))) + alpha * largest_degree)
 
 
-def update_pseudo_labels(R: Array, gradient: Array, lipschitz: float, Y: Array, lam: float) -> Array:
+def update_pseudo_labels(
+    R: Array, gradient: Array, lipschitz: float, Y: Array, lam: float, known_true: Array | None = None
+) -> Array:
     """R: one proximal gradient step, then the box.
 
     ``gradient`` is the whole gradient ``2[ w∘(R P2P2ᵀ) − G P1P2ᵀ + R − YQ + β(R VᵀV − D X V) ]``;
-    ``Z = R − gradient/L``, singular value thresholding of Z at λ/L, and exact projection on ``0 ≤ R ≤ Y``.
+    ``Z = R − gradient/L``, singular value thresholding of Z at λ/L, and exact projection on ``0 ≤ R ≤ Y``; R is 1 where
+    ``known_true`` is 1.
     """
     xp = array_namespace(R, Y)
     Z = singular_value_threshold(R - gradient / lipschitz, lam / lipschitz)
-    return xp.minimum(xp.clip(Z, min=0.0), Y)
+    boxed = xp.minimum(xp.clip(Z, min=0.0), Y)
+    return boxed if known_true is None else xp.maximum(boxed, known_true)

@@ -238,13 +238,15 @@ def judge_parameters(
     *,
     target: NDArray[Any],
     random_state: int,
+    fit_arguments: Mapping[str, NDArray[Any]] | None = None,
 ) -> Judge:
     """Make a judge whose points are the places of parameters in ``points``, a sequence that may grow.
 
     A method may offer ``_scores_of_points(points, X, Y, X_held_out)``, which yields :data:`PointScores` and shares work
     between points; all other estimators are fitted once for each point. Draws without a seed get ``random_state``,
     ``on_empty`` is "ignore" (a fold may lack a rare label), callbacks are not called, warnings are not shown, and a
-    graph of all rows is cut to the rows of the fold.
+    graph of all rows is cut to the rows of the fold. So are ``fit_arguments``, further arguments of ``fit`` (and of
+    ``_scores_of_points``) with one row for each row of X.
     """
     model, graphs = _prepare_for_folds(model, candidates.shape[0], random_state)
 
@@ -258,18 +260,24 @@ def judge_parameters(
                 take_rows(X, train),
                 candidates[train],
                 take_rows(X, held_out),
+                **{name: values[train] for name, values in (fit_arguments or {}).items()},
             )
 
     return Judge(score_points, [target[held_out] for _, held_out in splits])
 
 
 def fit_points(
-    model: Any, points: Sequence[Parameters], X: Any, candidates: NDArray[Any], held_out: Any
+    model: Any,
+    points: Sequence[Parameters],
+    X: Any,
+    candidates: NDArray[Any],
+    held_out: Any,
+    **fit_arguments: Any,
 ) -> PointScores:
     """Score held-out rows by one fit for each point."""
     for place, point in enumerate(points):
         try:
-            fitted = clone(model).set_params(**point).fit(X, candidates)
+            fitted = clone(model).set_params(**point).fit(X, candidates, **fit_arguments)
             score = getattr(fitted, "decision_function", None) or fitted.predict_proba
             yield place, np.asarray(score(held_out))
         except Exception as error:
