@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from numbers import Real
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
-from skpml._validation import check_device, check_parameters
+from skpml._validation import check_device, check_parameters, check_verified
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.candidate_likelihood._search import FAMILIES, SettingJudge, coarse_settings, search
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
@@ -38,6 +39,7 @@ from skpml.likelihood import (
     held_out_ridge,
     is_auto,
     keep_nested_order,
+    learn_from_verified,
     posterior,
     to_probability,
 )
@@ -199,7 +201,7 @@ class CandidateLikelihood(BasePMLClassifier):
     _takes_views = True
     _scores_are_probabilities = True
 
-    def fit(self, X: Any, y: Any, *, n_annotators: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, n_annotators: Any = None, verified: Any = None) -> Self:
         """Learn from rows and their candidate labels, or the votes of several annotators.
 
         Parameters
@@ -213,6 +215,10 @@ class CandidateLikelihood(BasePMLClassifier):
             :func:`~skpml.candidate_likelihood.fit_votes`.
         n_annotators : int, array of shape (n,) or None, default=None
             Number of annotators of each row, if y has their votes as counts.
+        verified : {array-like, sparse matrix} of shape (n, c) or None, default=None
+            What a person found: 1 where a label is true, -1 where it is not, 0 where nobody has looked. It is never
+            overruled, and the other confidences learn from it. New rows are predicted from these confidences if the
+            answers contradict random noise, and as without them otherwise.
 
         Returns
         -------
@@ -223,11 +229,11 @@ class CandidateLikelihood(BasePMLClassifier):
         if n_annotators is not None or getattr(y, "ndim", 0) == 3:
             votes = check_votes(y, n_annotators)
             y = y > 0 if hasattr(y, "columns") else votes.total > 0
-        self._votes = votes
+        self._votes, self._verified = votes, verified
         try:
             return self._fit_weighted(X, y, None)
         finally:
-            del self._votes
+            del self._votes, self._verified
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         with one_blas(Y) if X.shape[0] <= _FEW_ROWS else nullcontext():
@@ -246,8 +252,9 @@ class CandidateLikelihood(BasePMLClassifier):
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random, self._widths(chosen))
+        verified = check_verified(self._verified, Y.shape)
         if self._votes is not None:
-            return self._fit_votes(self._votes, maps, mapped, Y)
+            return self._fit_votes(self._votes, maps, mapped, Y, verified)
         rows, folds = self._search_rows(scaled, labels, random)
         reduced = self._reduce(mapped, rows)
         self._set_noise_rate(rates, reduced, labels[rows])
@@ -258,9 +265,10 @@ class CandidateLikelihood(BasePMLClassifier):
         widths = [width for width in maps if any(member.width == width for member in chosen.members)]
         self.feature_maps_ = [maps[width] for width in widths]
         fits: dict[Setting, tuple[Fit, Spectrum]] = {}
+        spectra: dict[float, Spectrum] = {}
         targets, noise = self._array(labels), self._array(self.noise_rate_)
         for width in widths:
-            spectrum = spectrum_of(self._array(mapped.pop(width)))
+            spectrum = spectra[width] = spectrum_of(self._array(mapped.pop(width)))
             members = [member for member in chosen.members if member.width == width]
             found = fit_settings(spectrum, targets, members, noise, max_iter=self.max_iter, tol=self.tol)
             fits.update({fit.setting: (fit, spectrum) for fit in found})
@@ -280,10 +288,22 @@ class CandidateLikelihood(BasePMLClassifier):
             "calibration": self.calibration_,
             "level": chosen.level,
         }
-        return eta.astype(X.dtype)
+        if verified is None or not verified.any():
+            return eta.astype(X.dtype)
+        learned = self._learn(verified, labels, eta, self.confidences_, spectra[widths[0]])
+        if not learned.better:
+            # The noise is as assumed, and the likelihood predicts new rows better than a regression.
+            return eta.astype(X.dtype)
+        only = {widths[0]: maps[widths[0]]}
+        return self._regress(learned.targets, only, {widths[0]: spectra[widths[0]]}).astype(X.dtype)
 
     def _fit_votes(
-        self, votes: Votes, maps: dict[float, Any], mapped: dict[float, NDArray[Any]], Y: NDArray[Any]
+        self,
+        votes: Votes,
+        maps: dict[float, Any],
+        mapped: dict[float, NDArray[Any]],
+        Y: NDArray[Any],
+        verified: NDArray[np.int8] | None,
     ) -> NDArray[Any]:
         """Infer the confidences from votes, and regress them on the features for new rows."""
         spectra = {width: spectrum_of(self._array(values)) for width, values in mapped.items()}
@@ -297,30 +317,64 @@ class CandidateLikelihood(BasePMLClassifier):
         rates = np.asarray(1 - missed.mean(axis=0))
         self.noise_rate_: NDArray[Any] = rates
         self.noise_range_: tuple[NDArray[Any], NDArray[Any]] = (rates, rates)
-        ridge = fit_best_ridge(list(spectra.values()), found.confidences, **options)
+        self.selection_ = {"tried": []}
+        targets = found.confidences
+        if verified is not None and verified.any():
+            first = next(iter(spectra.values()))
+            learned = self._learn(verified, Y, found.probabilities, self.confidences_, first)
+            targets = np.where((Y > 0) | (verified != 0), learned.targets, targets)
+        history = [found.log_likelihood] * found.n_iter
+        return self._regress(targets, maps, spectra, history, found.converged).astype(Y.dtype)
+
+    def _learn(
+        self,
+        verified: NDArray[np.int8],
+        Y: NDArray[Any],
+        probabilities: NDArray[Any],
+        confidences: NDArray[Any],
+        spectrum: Spectrum,
+    ) -> Bunch:
+        """Set the confidences that follow from verified cells; return what was learned."""
+        rows = Spectrum(**{name: to_numpy(value) for name, value in vars(spectrum).items()})
+        learned = learn_from_verified(Y, verified, confidences, probabilities, spectrum=rows)
+        self.confidences_ = np.where(Y > 0, learned.confidences, verified > 0).astype(confidences.dtype)
+        return learned
+
+    def _regress(
+        self,
+        targets: NDArray[Any],
+        maps: dict[float, Any],
+        spectra: dict[float, Spectrum],
+        history: Sequence[float] = (0.0,),
+        converged: bool = True,
+    ) -> NDArray[Any]:
+        """Regress probabilities of all cells on the features, for new rows, and return those of the rows."""
+        options = {} if is_auto(self.gamma) else {"weights": (float(self.gamma),)}
+        ridge = fit_best_ridge(list(spectra.values()), targets, **options)
         width = list(maps)[ridge.place]
+        rates = self.noise_rate_
         setting = Setting("least-squares", False, width, ridge.gamma, 1.0)
         link: dict[str, Any] = {"family": "least-squares", "one_true": False, "rates": rates}
         held_out = to_probability(ridge.held_out, **link)
-        self.calibration_ = fit_level(held_out.ravel(), found.confidences.ravel())
+        self.calibration_ = fit_level(held_out.ravel(), targets.ravel())
         fit = Fit(
             setting=setting,
             coef=ridge.coef,
             intercept=ridge.intercept,
             rates=self._array(rates),
-            history=[found.log_likelihood] * found.n_iter,
-            converged=found.converged,
+            history=list(history),
+            converged=converged,
         )
         self.feature_maps_, self.nested_labels_ = [maps[width]], []
         self._keep([setting], [width], {setting: (fit, spectra[width])})
         self.selection_ = {
             "members": [asdict(setting)],
-            "tried": [],
+            "tried": self.selection_["tried"],
             "calibration": self.calibration_,
             "level": (1.0, 0.0),
         }
         scores = to_numpy(fit.probabilities(spectra[width].rows))
-        return calibrate(scores, self.calibration_).astype(Y.dtype)
+        return calibrate(scores, self.calibration_)
 
     def refit(self, X: Any, y: Any) -> CandidateLikelihood:
         """Fit the chosen settings to other rows, without a search.

@@ -314,9 +314,9 @@ def audit(
     if votes is not None:
         first = _judge_votes(X, votes, n_annotators, candidates, random_state)
     elif probabilities is not None:
-        first = judge_given(
-            _match_columns(probabilities, labels, names, label_names), candidates, random_state
-        )
+        given = _match_columns(probabilities, labels, names, label_names)
+        scores = _bound_probabilities(_check_probabilities(given, candidates.shape))
+        first = judge_scores(scores, candidates, random_state=random_state, by_label=True)
     else:
         first = judge_by_model(model, X, candidates, progress=progress, **sizes)
     found = conclude(
@@ -362,11 +362,7 @@ def judge_by_model(
     random_state: int,
     progress: Progress | None = None,
 ) -> Bunch:
-    """Judge candidates by models of other rows.
-
-    Returns what was ``found``, the ``noise`` as it looks, whether features are ``informative``, which labels are
-    ``undecided``, what drops can rest on without verified cells (``label_free``), and the ``model`` of all rows.
-    """
+    """Judge candidates by models of other rows, see :func:`judge_scores`."""
     # Transformers inside models must return arrays.
     with config_context(transform_output="default"):
         sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
@@ -374,34 +370,41 @@ def judge_by_model(
     known = not is_auto(getattr(whole, "noise_rate", "auto"))
     rates = getattr(whole, "noise_rate_", None) if known else None
     of_all = getattr(whole, "confidences_", None) if len(Y) <= max_rows else None
-    found = judge(scores, Y, rates=rates, of_all=of_all, order=order)
-    noise = examine_noise(found, Y, random_state)
-    informative = bool(find_informative(scores, Y).any())
-    # Who gives the noise rate says that noise is random.
-    label_free = "random noise" if informative and (noise.random_noise or known) else "none"
-    return Bunch(
-        found=found,
-        noise=noise,
-        informative=informative,
-        undecided=Y.sum(axis=0) < ENOUGH_CANDIDATES,
-        label_free=label_free,
-        model=whole,
+    return judge_scores(
+        scores, Y, rates=rates, of_all=of_all, order=order, model=whole, random_state=random_state
     )
 
 
-def judge_given(probabilities: Any, Y: NDArray[Any], random_state: int) -> Bunch:
-    """Judge candidates by given probabilities, as :func:`judge_by_model` does by models."""
-    scores = _bound_probabilities(_check_probabilities(probabilities, Y.shape))
-    shown = find_informative(scores, Y)
-    found = judge(scores, Y)
+def judge_scores(
+    scores: Floats,
+    Y: NDArray[Any],
+    *,
+    random_state: int,
+    rates: Floats | None = None,
+    of_all: NDArray[Any] | None = None,
+    order: NDArray[np.intp] | None = None,
+    model: Any = None,
+    by_label: bool = False,
+) -> Bunch:
+    """Judge candidates by held-out probabilities, as :func:`judge` does, and ask what these can tell.
+
+    Returns what was ``found``, the ``noise`` as it looks, whether scores are ``informative``, which labels are
+    ``undecided`` (if ``by_label``, also those about which scores are not informative), what drops can rest on without
+    verified cells (``label_free``), and the ``model`` of all rows.
+    """
+    found = judge(scores, Y, rates=rates, of_all=of_all, order=order)
     noise = examine_noise(found, Y, random_state)
+    informative = find_informative(scores, Y)
+    undecided = Y.sum(axis=0) < ENOUGH_CANDIDATES
+    # Who gives the noise rate says that noise is random.
+    random = informative.any() and (noise.random_noise or rates is not None)
     return Bunch(
         found=found,
         noise=noise,
-        informative=bool(shown.any()),
-        undecided=(Y.sum(axis=0) < ENOUGH_CANDIDATES) | ~shown,
-        label_free="random noise" if shown.any() and noise.random_noise else "none",
-        model=None,
+        informative=bool(informative.any()),
+        undecided=undecided | ~informative if by_label else undecided,
+        label_free="random noise" if random else "none",
+        model=model,
     )
 
 

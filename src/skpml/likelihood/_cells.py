@@ -43,6 +43,8 @@ _GAMMAS = 10.0 ** np.arange(-3, 1.01, 0.5)
 # Below so many cells, or so many of each answer, the normal approximation is not used.
 _FEW_CELLS, _FEW_ANSWERS = 50, 8
 _JITTER = 1e-6
+# Standard errors by which answers must be more likely than without them.
+_ERRORS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +91,15 @@ def learn_from_verified(
 
     ``confidences`` of the candidates and ``probabilities`` of all labels are those without verified cells; ``spectrum``
     are the features of the rows, if there are any. Returns ``confidences``, 0 and 1 in verified cells; ``judged``, in
-    which a verified cell has the confidence of models that did not see its answer; and ``targets``, the confidences with
-    verified labels outside the candidates.
+    which a verified cell has the confidence of models that did not see its answer; ``targets``, the confidences with
+    verified labels outside the candidates; and whether the answers are ``better`` explained than without them.
     """
     candidate = Y > 0
     rows, labels = np.nonzero(candidate & (verified != 0))
     known = np.where(verified != 0, verified > 0, np.where(candidate, confidences, 0.0)).astype(np.float64)
     if len(rows) == 0:
-        return Bunch(confidences=np.where(candidate, known, 0.0), judged=confidences, targets=known)
+        unchanged = np.where(candidate, known, 0.0)
+        return Bunch(confidences=unchanged, judged=confidences, targets=known, better=False)
     answers = (verified[rows, labels] > 0).astype(np.float64)
     model = _CellModel(Y, known, confidences, probabilities, spectrum)
     scales = model.choose_scales(rows, labels, answers)
@@ -114,7 +117,17 @@ def learn_from_verified(
         confidences=np.where(candidate, np.where(unknown, mean, known), 0.0),
         judged=np.where(unknown, mean, np.where(candidate, judged, 0.0)),
         targets=np.where(unknown, mean, known),
+        better=_is_better(judged[rows, labels], model.prior[rows, labels], answers),
     )
+
+
+def _is_better(judged: Floats, before: Floats, answers: Floats) -> bool:
+    """Return whether answers are more likely than before, beyond chance."""
+    now, then = (
+        np.log(np.abs(1 - answers - np.clip(each, _CERTAIN, 1 - _CERTAIN))) for each in (judged, before)
+    )
+    gain = now - then
+    return bool(gain.sum() > _ERRORS * gain.std() * len(gain) ** 0.5)
 
 
 class _CellModel:
