@@ -368,19 +368,19 @@ def certify_drops(
 
     ``confidences`` are those of a random sample, by models that did not see its answers. Sets of growing size are tested
     in a fixed order, by the exact binomial test, until one cannot be shown to have at least the given share of wrong
-    candidates: so with the given probability no set that is dropped has less.
+    candidates: so with the given probability no set that is dropped has less. A set has all candidates up to a
+    confidence, since candidates with the same confidence are dropped together.
     """
-    order = np.argsort(confidences, kind="stable")
-    n_wrong = np.cumsum(wrong[order])
-    size = np.arange(1, len(order) + 1)
-    shown = binom.sf(n_wrong - 1, size, precision) <= 1 - level
-    # The first set that could be shown at all, with every candidate wrong.
-    first = int(np.argmax(precision**size <= 1 - level)) if len(size) else 0
-    if len(size) == 0 or precision ** size[-1] > 1 - level or not shown[first]:
-        return -1.0
-    failed = np.flatnonzero(~shown[first:])
-    last = first + (int(failed[0]) if len(failed) else len(size) - first) - 1
-    return float(confidences[order[last]])
+    values, count = np.unique(confidences, return_counts=True)
+    n_wrong = np.cumsum(
+        np.bincount(np.searchsorted(values, confidences), weights=wrong, minlength=len(values))
+    )
+    size = np.cumsum(count)
+    # Sets that could not be shown even with every candidate wrong are not tested.
+    large = precision**size <= 1 - level
+    failed = large & (binom.sf(n_wrong - 1, size, precision) > 1 - level)
+    dropped = values[large & ~np.logical_or.accumulate(failed)]
+    return float(dropped[-1]) if len(dropped) else -1.0
 
 
 def _logit(p: NDArray[Any], certain: float) -> Floats:
