@@ -227,9 +227,10 @@ class TestLearning:
         assert_allclose(found.judged, prior, atol=1e-12)
 
     @pytest.mark.parametrize("features", [True, False])
-    def test_order_of_rows_and_labels_does_not_matter(self, features):
-        # With at most ten answers each is a fold of its own, in any order.
-        Y, verified, confidences, probabilities, spectrum = make_cells(m=9)
+    @pytest.mark.parametrize("seed", [0, 3])
+    def test_order_of_rows_and_labels_does_not_matter(self, features, seed):
+        # With at most ten answers each is a fold of its own, in any order. The second case has equal scores in a row.
+        Y, verified, confidences, probabilities, spectrum = make_cells(m=9, seed=seed)
         rng = np.random.default_rng(0)
         i, j = rng.permutation(Y.shape[0]), rng.permutation(Y.shape[1])
         X = spectrum.rows

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, rankdata
 from sklearn.utils import Bunch
 
 from skpml.linalg import Spectrum, leverages
@@ -226,7 +226,8 @@ class _CellModel:
         among = np.where(self.candidate, scores, -np.inf)
         order = np.sort(among, axis=1)[:, ::-1]
         count = self.candidate.sum(axis=1)
-        rank = (np.argsort(np.argsort(-among, axis=1), axis=1)) / np.maximum(count - 1, 1)[:, None]
+        # Equal scores, as of clipped ones, share their rank: the order of the labels must not matter.
+        rank = (rankdata(-among, axis=1) - 1) / np.maximum(count - 1, 1)[:, None]
         best, second = order[:, :1], order[:, 1:2] if scores.shape[1] > 1 else order[:, :1]
         rival = np.where(among >= best, second, best)
         distance = np.where(np.isfinite(rival), scores - np.where(np.isfinite(rival), rival, 0.0), 0.0)
