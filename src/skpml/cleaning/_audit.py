@@ -441,7 +441,8 @@ def conclude(
 ) -> Bunch:
     """Learn from verified cells, and decide: ``confidences``, ``actions``, ``wrong`` counts and ``evidence``.
 
-    ``first`` is what was found without verified cells, and ``spectrum`` the features of the rows, if known.
+    In ``judged``, verified cells have the confidence of models that did not see their answers. ``first`` is what was
+    found without verified cells, and ``spectrum`` the features of the rows, if known.
     """
     candidate = Y > 0
     judged = confidences = first.found.confidences
@@ -473,7 +474,7 @@ def conclude(
         drops=basis,
         **first.noise,
     )
-    return Bunch(confidences=confidences, actions=actions, wrong=wrong, evidence=evidence)
+    return Bunch(confidences=confidences, judged=judged, actions=actions, wrong=wrong, evidence=evidence)
 
 
 def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool_]:
