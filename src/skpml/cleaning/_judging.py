@@ -216,20 +216,21 @@ def count_from_sample(
     """Count wrong candidates from a random sample of them, by prediction-powered inference.
 
     ``judged`` are confidences, those of the sample by models that did not see its answers. The interval of a label is
-    that of its own cells in the sample, which may be few.
+    that of its own cells in the sample, which may be few. What was checked otherwise bounds all intervals.
     """
     count = candidate.sum(axis=0)
     n_all = int(count.sum())
     wrong = verified[sample] < 0
     share = estimate_share(wrong, 1 - judged[sample], 1 - judged[candidate], level=level)
-    surely, at_most = np.sum(candidate & (verified < 0)), n_all - np.sum(candidate & (verified > 0))
-    estimate, least, most = (float(np.clip(each * n_all, surely, at_most)) for each in share)
-    low, high = np.zeros(len(count)), count.astype(np.float64)
+    surely = np.sum(candidate & (verified < 0), axis=0)
+    at_most = count - np.sum(candidate & (verified > 0), axis=0)
+    estimate, least, most = (float(np.clip(each * n_all, surely.sum(), at_most.sum())) for each in share)
+    low, high = surely.astype(np.float64), at_most.astype(np.float64)
     for label in np.flatnonzero(sample.any(axis=0)).tolist():
         of_label = verified[sample[:, label], label] < 0
         # Too few for anything but the plain share of the label's own cells.
         _, *ends = estimate_share(of_label, np.zeros(len(of_label)), np.zeros(count[label]), level=level)
-        low[label], high[label] = (count[label] * end for end in ends)
+        low[label], high[label] = np.clip(count[label] * np.array(ends), surely[label], at_most[label])
     by_label = np.sum(np.where(candidate, 1 - judged, 0.0), axis=0)
     by_label = np.clip(by_label * estimate / max(float(by_label.sum()), 1e-9), low, high)
     return WrongCounts(estimate=by_label, low=low, high=high, total=(estimate, least, most), basis="sample")
