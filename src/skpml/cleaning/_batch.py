@@ -39,8 +39,9 @@ class Question:
 def random_order(Y: NDArray[Any], random_state: int) -> NDArray[np.intp]:
     """Return the place of each candidate in a random order, from 1; 0 outside the candidates.
 
-    The order is stratified: in every prefix, labels have their share of the candidates, up to one cell each. The chance
-    to be within a prefix is the same for all cells.
+    The order is stratified: in every prefix, the drawn shares of two labels differ by less than one cell of each. The
+    chance to be within a prefix is the same for all cells if labels are equally frequent; otherwise, that of rare labels
+    differs by less than one place.
     """
     random = np.random.default_rng(random_state)
     key = np.full(Y.shape, np.inf)
