@@ -203,24 +203,20 @@ class TestTwins:
 
 
 class TestCompanions:
-    def make_found(self, Y, c=4):
-        return Bunch(probabilities=np.full(Y.shape, 0.1), noise_rate=np.full(c, 1 / 9))
-
     def make_labels(self, n=500, seed=0):
-        # Features explain a share of .1 + .9 / 9 = .2 of each label.
         return (np.random.default_rng(seed).random((n, 4)) < 0.2).astype(np.uint8)
 
     def test_labels_that_have_nothing_to_do_with_each_other(self):
         for seed in range(20):
             Y = self.make_labels(seed=seed)
-            assert find_companions(self.make_found(Y), Y, "abcd") == []
+            assert find_companions(np.full(Y.shape, 0.2), Y, "abcd") == []
 
     def test_planted_companions_in_order(self):
         Y = self.make_labels(n=2000)
         Y[:100, [0, 2]] = 1
         Y[100:180, [1, 3]] = 1
         both = Y.T.astype(int) @ Y
-        found = find_companions(self.make_found(Y), Y, "abcd")
+        found = find_companions(np.full(Y.shape, 0.2), Y, "abcd")
         assert [(pair.label, pair.other) for pair in found] == [("a", "c"), ("b", "d")]
         assert [pair.observed for pair in found] == [both[0, 2], both[1, 3]]
         assert_allclose([pair.expected for pair in found], 2000 * 0.2**2)
@@ -228,6 +224,6 @@ class TestCompanions:
     def test_what_features_explain_is_not_reported(self):
         Y = self.make_labels()
         Y[:80, [0, 2]] = 1
-        found = self.make_found(Y)
-        found.probabilities[:80, [0, 2]] = 0.99
-        assert find_companions(found, Y, "abcd") == []
+        expected = np.full(Y.shape, 0.2)
+        expected[:80, [0, 2]] = 0.99
+        assert find_companions(expected, Y, "abcd") == []

@@ -383,3 +383,16 @@ class TestVotes:
         assert roc_auc_score(truth[unknown], plain.confidences[unknown]) > 0.9
         wrong = np.sum((votes > 0) & ~truth)
         assert plain.wrong.total[1] <= wrong <= plain.wrong.total[2]
+
+    @pytest.mark.parametrize("named", [False, True])
+    def test_only_labels_that_depend_on_each_other_are_companions(self, named):
+        X, _, votes = self.make_votes()
+        rng = np.random.default_rng(1)
+        for planted in (False, True):
+            votes = np.where(planted & (np.arange(4) == 3), votes[:, [0]], votes)
+            # Single votes have the same counts; every second annotator of half of the rows saw nothing.
+            single = (rng.random((300, 5, 4)).argsort(axis=1).argsort(axis=1) < votes[:, None]).astype(float)
+            single[:150, ::2] = np.nan
+            given = {"votes": single} if named else {"votes": votes, "n_annotators": 5}
+            pairs = [(pair.label, pair.other) for pair in audit(X, **given).companions]
+            assert pairs == ([("0", "3")] if planted else [])

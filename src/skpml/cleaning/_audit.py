@@ -341,7 +341,7 @@ def audit(
         verified=checked,
         evidence=found.evidence,
         twins=find_twins(candidates, names),
-        companions=find_companions(first.found, candidates, names),
+        companions=find_companions(first.expected, candidates, names),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=first.found.noise_rate,
         noise_range=first.found.noise_range,
@@ -388,9 +388,9 @@ def judge_scores(
 ) -> Bunch:
     """Judge candidates by held-out probabilities, as :func:`judge` does, and ask what these can tell.
 
-    Returns what was ``found``, the ``noise`` as it looks, whether scores are ``informative``, which labels are
-    ``undecided`` (if ``by_label``, also those about which scores are not informative), what drops can rest on without
-    verified cells (``label_free``), and the ``model`` of all rows.
+    Returns what was ``found``; the ``expected`` probabilities of candidates; the ``noise`` as it looks; whether scores
+    are ``informative``; which labels are ``undecided`` (if ``by_label``, also those about which scores are not
+    informative); what drops can rest on without verified cells (``label_free``); and the ``model`` of all rows.
     """
     found = judge(scores, Y, rates=rates, of_all=of_all, order=order)
     noise = examine_noise(found, Y, random_state)
@@ -400,6 +400,7 @@ def judge_scores(
     random = informative.any() and (noise.random_noise or rates is not None)
     return Bunch(
         found=found,
+        expected=found.probabilities + (1 - found.probabilities) * found.noise_rate,
         noise=noise,
         informative=bool(informative.any()),
         undecided=undecided | ~informative if by_label else undecided,
@@ -421,9 +422,17 @@ def _judge_votes(X: Any, votes: Any, n_annotators: Any, Y: NDArray[Any], random_
         noise_range=(fit.false_rate, fit.false_rate),
     )
     noise = Bunch(random_noise=False, p_value=1.0, clear_share=0.0, rate_variation=0.0)
-    undecided = Y.sum(axis=0) < ENOUGH_CANDIDATES
+    # One vote of all annotators of a row makes a candidate.
+    n_seen = check_votes(votes, n_annotators).n_seen[:, None]
+    some_if_true, some_if_false = (1 - (1 - rate) ** n_seen for rate in (fit.sensitivity, fit.false_rate))
     return Bunch(
-        found=found, noise=noise, informative=True, undecided=undecided, label_free="votes", model=None
+        found=found,
+        expected=fit.probabilities * some_if_true + (1 - fit.probabilities) * some_if_false,
+        noise=noise,
+        informative=True,
+        undecided=Y.sum(axis=0) < ENOUGH_CANDIDATES,
+        label_free="votes",
+        model=None,
     )
 
 

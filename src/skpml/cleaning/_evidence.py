@@ -183,10 +183,12 @@ def find_twins(Y: NDArray[Any], names: Sequence[str]) -> list[tuple[str, ...]]:
     return groups
 
 
-def find_companions(found: Bunch, Y: NDArray[Any], names: Sequence[str]) -> list[Companion]:
-    """Return pairs of labels that come together more often than their features explain, the strangest first."""
+def find_companions(expected: Floats, Y: NDArray[Any], names: Sequence[str]) -> list[Companion]:
+    """Return pairs of labels that come together more often than their features explain, the strangest first.
+
+    ``expected`` (n×c) are the probabilities of candidates, true or not, by the features alone.
+    """
     present = (Y > 0).astype(np.float64)
-    expected = found.probabilities + (1 - found.probabilities) * found.noise_rate
     both, usual = present.T @ present, expected.T @ expected
     deviation = np.sqrt(np.maximum(usual, 1.0))
     surplus = np.triu((both - usual) / deviation, k=1)
