@@ -11,7 +11,16 @@ from scipy.stats import binom, binomtest, norm
 from sklearn.linear_model import Ridge
 
 from skpml.likelihood import certify_drops, estimate_share, learn_from_verified
-from skpml.likelihood._cells import _CellModel, _gram, _laplace, _Part, _predict, _Regression, _wilson
+from skpml.likelihood._cells import (
+    _CellModel,
+    _gram,
+    _is_better,
+    _laplace,
+    _Part,
+    _predict,
+    _Regression,
+    _wilson,
+)
 from skpml.linalg import spectrum_of
 
 
@@ -250,6 +259,29 @@ class TestLearning:
                                              random_state=seed) for seed in (0, 1))  # fmt: skip
         assert_allclose(first.judged, second.judged, atol=1e-12)
 
+    @pytest.mark.parametrize("answer", [-1, 1])
+    def test_one_answer_explains_nothing(self, answer):
+        Y, verified = np.ones((6, 2), dtype=np.uint8), np.zeros((6, 2), dtype=np.int8)
+        verified[0, 0] = answer
+        for p in np.linspace(0.001, 0.999, 99):
+            same = np.full(Y.shape, p)
+            found = learn_from_verified(Y, verified, same, same)
+            assert not found.better
+            assert_allclose(found.judged, np.clip(p, 0.02, 0.98))
+
+    def test_answers_must_gain_two_standard_errors(self):
+        rng = np.random.default_rng(0)
+        before = rng.uniform(0.1, 0.9, size=50)
+        answers = (rng.random(50) < before).astype(float)
+        decisions = set()
+        for step in np.linspace(0, 2, 30):
+            judged = expit(logit(before) + step * (answers - 0.5) + rng.normal(size=50))
+            gain = np.where(answers > 0, np.log(judged / before), np.log((1 - judged) / (1 - before)))
+            better = gain.mean() > 2 * gain.std() / np.sqrt(50)
+            assert _is_better(judged, before, answers) == better
+            decisions.add(bool(better))
+        assert decisions == {False, True}
+
     def test_a_label_that_is_always_wrong_is_learned(self):
         """All confidences are the same; answers alone tell that candidates of the first label are wrong."""
         rng = np.random.default_rng(0)
@@ -261,6 +293,7 @@ class TestLearning:
         assert (found.confidences[20:, 0] < 0.2).all()
         assert (found.confidences[20:, 1:] > 0.8).all()
         assert (found.judged[:20, 0] < 0.3).all()
+        assert found.better
 
     def test_chosen_scales_are_no_worse_than_the_start_and_local(self):
         Y, verified, confidences, probabilities, _ = make_cells(n=80, m=60)

@@ -127,7 +127,8 @@ def _is_better(judged: Floats, before: Floats, answers: Floats) -> bool:
         np.log(np.abs(1 - answers - np.clip(each, _CERTAIN, 1 - _CERTAIN))) for each in (judged, before)
     )
     gain = now - then
-    return bool(gain.sum() > _ERRORS * gain.std() * len(gain) ** 0.5)
+    # A gain of rounding errors is none, as with one answer, which no model has seen.
+    return bool(gain.sum() > max(_ERRORS * gain.std() * len(gain) ** 0.5, 1e-9))
 
 
 class _CellModel:
