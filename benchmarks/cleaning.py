@@ -65,11 +65,13 @@ def one_data_set(name: str) -> dict[str, str]:
         "data": name,
         "candidates": str(candidate.sum()),
         "wrong": str(wrong.sum()),
-        "estimated": f"{estimate:.0f} ({low:.0f}–{high:.0f})",
+        "estimated": "unknown"
+        if found.wrong.basis == "unknown"
+        else f"{estimate:.0f} ({low:.0f}–{high:.0f})",
         "audit": f"{roc_auc_score(wrong, -found.confidences[candidate]):.3f}",
         "ridge": f"{roc_auc_score(wrong, -ridge[candidate]):.3f}",
         "cleanlab": f"{roc_auc_score(wrong, -cleanlab_quality(data.candidates, ridge)[candidate]):.3f}",
-        "precision": f"{wrong[dropped].mean():.3f}",
+        "precision": f"{wrong[dropped].mean():.3f}" if dropped.any() else "–",
         "recall": f"{dropped[wrong].mean():.3f}",
         "issues_precision": f"{wrong[issues].mean():.3f}",
         "issues_recall": f"{issues[wrong].mean():.3f}",

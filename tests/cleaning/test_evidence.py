@@ -90,7 +90,7 @@ class TestNoise:
 
     def test_noise_that_goes_along_with_labels_is_rejected(self):
         found = examine_noise(*make_noise("confusion"), 0)
-        assert found.p_value == 1 / 200
+        assert found.p_value == 1 / 100
         assert found.rate_variation < 0.04
         assert not found.random_noise
 

@@ -28,7 +28,9 @@ _CLEAR = 0.1
 _LEAST_CLEAR, _MOST_VARIATION = 1 / 3, 0.04
 # Random noise is rejected if the other candidates of a row matter with at most this probability by chance.
 _SIGNIFICANT = 0.01
-_N_SHUFFLES = 199
+_N_SHUFFLES = 99
+# Cells that are permuted; more take time and hardly change the answer.
+_MOST_CELLS = 300_000
 # Labels whose candidates agree in more than this share of the rows that have one of them cannot be told apart.
 _SAME = 0.95
 # Pairs of labels: standard errors beyond what the features explain, factor, and how many are listed.
@@ -120,7 +122,11 @@ def examine_noise(found: Bunch, Y: NDArray[Any], random_state: int) -> Bunch:
     n_wrong = float(np.sum(1 - found.confidences[candidate]))
     share = visible.sum() / max(n_wrong, 1.0)
     random = np.random.default_rng(random_state)
-    present = candidate.astype(np.float64)
+    some = np.arange(len(Y))
+    if Y.size > _MOST_CELLS:
+        some = random.permutation(len(Y))[: max(_MOST_CELLS // Y.shape[1], 1)]
+    present, lacking = candidate[some].astype(np.float64), lacking[some]
+    visible = visible[some]
     mixed, variation = [], []
     if visible.any():
         for _ in range(_N_SHUFFLES):

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 # A table of more suggestions is not read to its end.
 _MOST_SUGGESTIONS = 1000
+_MOST_PAIRS = 3
 
 
 def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float) -> None:
     """Print the size of the table, what was checked, how many tags are wrong, and how many were dropped."""
+    from skpml.tables import format_names
+
     sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
     ui.say(f"{', '.join(ui.format_count(*size) for size in sizes)}.")
     evidence = found.evidence
@@ -35,6 +38,13 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
     if not evidence.informative:
         ui.say(
             "The features do not predict the tags: check that each row has its own features, or use others."
+        )
+    for group in found.twins:
+        ui.say(f"Only a person can tell these labels apart, which the same rows have: {format_names(group)}.")
+    for pair in found.companions[:_MOST_PAIRS]:
+        ui.say(
+            f"{pair.label!r} comes with {pair.other!r} in {ui.format_count(pair.observed, 'row')}; the features explain "
+            f"{pair.expected:,.0f}."
         )
     _show_drops(table, found, drop_below)
 
