@@ -194,6 +194,12 @@ class TestTwins:
         assert find_twins(Y, "abcdefg") == [("a", "c", "e")]
         assert find_twins(Y[:, 1:4], "bcd") == []
 
+    def test_a_label_is_in_one_group(self):
+        """The second is like the first and the third, which are not like each other."""
+        Y = (np.arange(100)[:, None] < [100, 97, 94]).astype(np.uint8)
+        assert find_twins(Y[:, 1:], "bc") == [("b", "c")]
+        assert find_twins(Y, "abc") == [("a", "b")]
+
     @pytest.mark.parametrize(("n_both", "same"), [(95, False), (96, True)])
     def test_more_than_95_of_100_rows(self, n_both, same):
         Y = np.ones((100, 2), dtype=np.uint8)
@@ -220,6 +226,13 @@ class TestCompanions:
         assert [(pair.label, pair.other) for pair in found] == [("a", "c"), ("b", "d")]
         assert [pair.observed for pair in found] == [both[0, 2], both[1, 3]]
         assert_allclose([pair.expected for pair in found], 2000 * 0.2**2)
+
+    def test_a_small_surplus_is_not_reported_however_sure(self):
+        Y = self.make_labels(n=20_000)
+        Y[:300, [0, 2]] = 1
+        both = int(np.sum(Y[:, 0] & Y[:, 2]))
+        assert 800 + 6 * np.sqrt(800) < both < 1.5 * 800
+        assert find_companions(np.full(Y.shape, 0.2), Y, "abcd") == []
 
     def test_what_features_explain_is_not_reported(self):
         Y = self.make_labels()

@@ -165,6 +165,16 @@ class TestDrops:
         assert found.evidence.drops != "verified"
         assert not (found.actions == "drop").any()
 
+    def test_a_promise_that_the_sample_refutes_stops_drops(self):
+        """Of tags with a confidence below .6, clearly fewer than 99 % are wrong."""
+        Y, truth, eta = make_rows()
+        verified = verify(Y, truth, 200)
+        options = {"drop_below": 0.6, "drop_precision": 0.99}
+        assert audit(None, Y, probabilities=eta, **options).evidence.drops == "random noise"
+        found = audit(None, Y, probabilities=eta, verified=verified, at_random=True, **options)
+        assert found.evidence.drops == "none"
+        assert not ((found.actions == "drop") & (verified == 0)).any()
+
     def test_without_a_promise_confidences_decide(self):
         Y, truth, eta = make_rows()
         verified = verify(Y, truth, 60)
