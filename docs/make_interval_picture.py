@@ -17,14 +17,13 @@ HERE = Path(__file__).parent
 SETS = {
     "given:mirflickr_subset5000": "photos, real mistakes",
     "given:medical_relations": "sentences, real mistakes",
-    "label:scene-3": "scenes, mistakes that follow other tags",
 }
 
 
 def main() -> None:
     frame = pd.read_csv(HERE.parent / "results" / "real_noise_order.csv")
     mpl.rcParams.update({"svg.hashsalt": "skpml", "font.size": 9, "svg.fonttype": "path"})
-    figure, axes = plt.subplots(1, len(SETS), figsize=(8, 2.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(SETS), figsize=(7, 2.6), sharey=True, layout="constrained")
     for axis, (name, title) in zip(axes, SETS.items(), strict=True):
         of_set = frame[(frame["set"] == name) & (frame["cells"] >= 25)]
         means = of_set.groupby("cells")[["width 0.9", "plain width"]].mean() * 50

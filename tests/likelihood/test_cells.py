@@ -24,6 +24,14 @@ from skpml.likelihood._cells import (
 from skpml.linalg import spectrum_of
 
 
+def bound_log_odds(p):
+    """Log-odds up to those of 0.98; beyond, the distance grows by its logarithm."""
+    t = logit(np.clip(p, 1e-6, 1 - 1e-6))
+    most = logit(0.98)
+    far = np.maximum(np.abs(t) - most, 0)
+    return np.where(far > 0, np.sign(t) * (most + np.log(1 + far)), t)
+
+
 def make_cells(n=40, c=4, m=9, seed=0):
     """Candidates, answers in m of them and in two other cells, confidences, probabilities and features."""
     rng = np.random.default_rng(seed)
@@ -135,7 +143,7 @@ class TestProcess:
             for own in np.eye(c) if part.by_label else [np.ones(c)]:
                 columns += list(np.moveaxis(values * own[:, None], 2, 0))
         design = np.stack(columns, axis=-1)
-        offset = logit(np.clip(confidences, 0.02, 0.98))
+        offset = bound_log_odds(confidences)
         seen, sign = design[rows, labels], 2 * answers - 1
 
         def loss(w):
@@ -232,7 +240,7 @@ class TestLearning:
         fix_scales(monkeypatch, scale=0.0)
         Y, verified, confidences, probabilities, spectrum = make_cells()
         found = learn_from_verified(Y, verified, confidences, probabilities, spectrum=spectrum)
-        prior = np.where(Y > 0, np.clip(confidences, 0.02, 0.98), 0.0)
+        prior = np.where(Y > 0, expit(bound_log_odds(confidences)), 0.0)
         assert_allclose(found.judged, prior, atol=1e-12)
 
     @pytest.mark.parametrize("features", [True, False])
@@ -267,7 +275,7 @@ class TestLearning:
             same = np.full(Y.shape, p)
             found = learn_from_verified(Y, verified, same, same)
             assert not found.better
-            assert_allclose(found.judged, np.clip(p, 0.02, 0.98))
+            assert_allclose(found.judged, expit(bound_log_odds(p)))
 
     def test_answers_must_gain_two_standard_errors(self):
         rng = np.random.default_rng(0)

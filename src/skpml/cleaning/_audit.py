@@ -251,7 +251,8 @@ def audit(
         under the least noise that the candidates allow, or if the row would lose its last tag.
     drop_precision : float or None, default=0.9
         With verified candidates drawn at random, drop only as many tags that at least this share of them is wrong, with
-        probability 0.95. None drops by confidence alone.
+        probability 0.95. If the sample is too small to show or to refute that, tags are dropped as without it. None
+        drops by confidence alone.
     keep_above : float, default=0.75
         See :func:`suggest_actions`.
     budget : int or None, default=None
@@ -285,6 +286,8 @@ def audit(
         raise ValueError(f"n_neighbors must be an integer of at least 1, got {n_neighbors!r}.")
     if Y is None and votes is None:
         raise ValueError("audit needs the candidate labels Y, got None.")
+    if votes is None and n_annotators is not None:
+        raise ValueError("n_annotators belongs to votes; without votes, leave it out.")
     if votes is not None:
         if Y is not None or probabilities is not None:
             raise ValueError("votes replace Y and probabilities; give only one of them.")

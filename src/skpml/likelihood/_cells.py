@@ -31,7 +31,8 @@ from skpml.linalg import Spectrum, leverages
 Floats = NDArray[np.float64]
 
 N_FOLDS, _N_ROUNDS = 10, 3
-# Confidences are clipped by the first before their log-odds are the prior mean, and scores by the second.
+# Log-odds of confidences are the prior mean up to that of the first, and grow slowly beyond; scores are clipped by the
+# second.
 _CERTAIN, _CERTAIN_SCORE = 0.02, 0.005
 # Scales that are tried, and the price of a factor of two away from the start, in units of the log-evidence.
 _SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -143,7 +144,7 @@ class _CellModel:
         spectrum: Spectrum | None,
     ) -> None:
         self.candidate, self.known, self.prior = Y > 0, known, np.asarray(confidences, dtype=np.float64)
-        self.offset = _logit(self.prior, _CERTAIN)
+        self.offset = _bound(_logit(self.prior, 1e-6), float(logit(1 - _CERTAIN)))
         self.regression = None if spectrum is None else _Regression(spectrum)
         self.free = _logit(probabilities, _CERTAIN_SCORE)
         present = self.candidate.astype(np.float64)
@@ -383,6 +384,12 @@ def certify_drops(
     failed = large & (binom.sf(n_wrong - 1, size, precision) > 1 - level)
     dropped = values[large & ~np.logical_or.accumulate(failed)]
     return float(dropped[-1]) if len(dropped) else -1.0
+
+
+def _bound(logits: Floats, most: float) -> Floats:
+    """Let log-odds beyond a bound grow by their logarithm only: few answers can move them, and their order stays."""
+    beyond = np.maximum(np.abs(logits) - most, 0.0)
+    return np.asarray(np.sign(logits) * (np.minimum(np.abs(logits), most) + np.log1p(beyond)))
 
 
 def _logit(p: NDArray[Any], certain: float) -> Floats:
