@@ -124,7 +124,8 @@ def test_copies_of_a_row_do_not_tell_its_tags():
     wrong = int(np.sum(truth != Y))
     assert wrong > 50
     assert thrice.wrong.total[0] > 0.8 * 3 * wrong
-    assert np.sum(thrice.actions == "drop") > 2.4 * np.sum(once.actions == "drop")
+    doubted = [np.sum((found.actions != "") & (found.confidences < 0.25)) for found in (once, thrice)]
+    assert doubted[1] > 2.4 * doubted[0] > 0
 
 
 @pytest.mark.parametrize(("budget", "instead"), [(None, "ask"), (0, "keep")])
