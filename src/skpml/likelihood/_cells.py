@@ -302,6 +302,8 @@ def _predict(
 def _laplace(gram: Floats, offset: Floats, answers: Floats) -> tuple[float, Floats]:
     """Fit a Gaussian process of log-odds with mean ``offset``: approximate log-evidence, and its weights α."""
     m = len(answers)
+    if m == 0:
+        return 0.0, np.zeros(0)
     gram = gram + _JITTER * np.eye(m)
     sign = 2 * answers - 1
     alpha, f = np.zeros(m), np.zeros(m)
