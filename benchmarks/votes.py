@@ -25,7 +25,7 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from skpml._writing import replacing
 from skpml.candidate_likelihood import VoteFit, fit_votes
 from skpml.features import RangeScaler, RBFAnchors
-from skpml.likelihood import fit_best_ridge, fit_vote_model
+from skpml.likelihood import VOTE_WIDTHS, fit_best_ridge, fit_vote_model
 from skpml.likelihood._noise import bend
 from skpml.likelihood._vote_counts import check_votes
 from skpml.linalg import spectrum_of
@@ -54,7 +54,7 @@ def calibration_error(p: Floats, true: NDArray[np.bool_]) -> float:
 
 def predict_shares(X: Floats, votes: Floats, m: int) -> Floats:
     scaled, anchors, spectra = RangeScaler().fit_transform(X), None, []
-    for width in (0.5, 1.0):
+    for width in VOTE_WIDTHS:
         feature_map = RBFAnchors(width=width, anchors=anchors, random_state=0)
         spectra.append(spectrum_of(feature_map.fit_transform(scaled)[:, :-1]))
         anchors = feature_map.anchors_

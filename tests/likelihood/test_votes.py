@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from skpml.candidate_likelihood import CandidateLikelihood, count_votes, fit_votes
 from skpml.likelihood._noise import bend
 from skpml.likelihood._vote_counts import check_votes
-from skpml.likelihood._votes import _VoteModel, fit_vote_model
+from skpml.likelihood._votes import _share_above, _VoteModel, couple_labels, fit_vote_model
 
 
 def simulate(n=400, c=4, m=5, t=0.75, r=0.1, seed=0):
@@ -72,6 +72,83 @@ def test_slow_algorithm(informative):
     assert_allclose(fit.false_rate, r, atol=1e-3)
 
 
+def exact_coupling(p, theta):
+    """Probabilities of labels by a sum over all sets, whose pairs have the factor e^theta, and the sum itself."""
+    sets = np.array(list(product((0, 1), repeat=p.shape[1])))
+    k = sets.sum(axis=1)
+    weights = np.where(sets, p[:, None, :], 1 - p[:, None, :]).prod(axis=2) * np.exp(theta * k * (k - 1) / 2)
+    return weights @ sets / weights.sum(axis=1, keepdims=True), weights.sum(axis=1)
+
+
+def simulate_exclusive(n=800, seed=0):
+    """Rows with one of four labels; the features know only that it is one of two."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(4, size=n)
+    X = np.column_stack([label // 2 + rng.normal(scale=0.4, size=n), rng.normal(size=n)])
+    true = np.eye(4, dtype=bool)[label]
+    return X, true, rng.binomial(3, np.where(true, 0.75, 0.25))
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_attraction_is_most_likely(exclusive):
+    """Against sums over all sets of labels, for every attraction of a grid."""
+    rng = np.random.default_rng(0)
+    before, after = rng.uniform(0.1, 0.6, size=(2, 60, 4))
+    after = after if exclusive else np.sqrt(after)
+    _, found = couple_labels(before, after)
+    grid = np.linspace(-5, 1.5, 651)
+    gain = [
+        np.log(exact_coupling(after, theta)[1] / exact_coupling(before, theta)[1]).sum() - theta**2 / 2
+        for theta in grid
+    ]
+    assert abs(found - grid[np.argmax(gain)]) < 0.02
+
+
+def test_two_coupled_labels():
+    """With two labels, the odds are those of the sum over all sets, but for the factor that was expected."""
+    rng = np.random.default_rng(0)
+    before, after = rng.uniform(0.05, 0.95, size=(2, 50, 2))
+    found, theta = couple_labels(before, after)
+    exact = exact_coupling(after, theta)[0]
+    expected = np.log(1 - before + before * np.exp(theta))[:, ::-1]
+    assert_allclose(logit(found), logit(exact) - expected, atol=1e-10)
+
+
+def test_independent_labels_stay_apart():
+    """If votes for other labels say nothing, other votes for them change nothing."""
+    X, true, V = simulate(n=1500, c=6)
+    scores = expit(2.5 * X[:, :6] - 1) * 0.65 + 0.1
+    changed = np.random.default_rng(1).binomial(5, np.where(true, 0.75, 0.1))
+    changed[:, 0] = V[:, 0]
+    one, other = (fit_vote_model(scores, check_votes(each, 5)) for each in (V, changed))
+    assert max(abs(one.attraction), abs(other.attraction)) < 0.1
+    assert np.abs(one.confidences[:, 0] - other.confidences[:, 0]).mean() < 0.005
+
+
+def test_votes_for_other_labels_say_more():
+    """Labels that exclude each other: wrong candidates are found better, and the level stays."""
+    X, true, V = simulate_exclusive()
+    found = fit_votes(X, V, 3)
+    assert found.attraction < -0.5
+    alone = np.column_stack([fit_votes(X, V[:, [j]], 3).confidences[:, 0] for j in range(4)])
+    candidate = V > 0
+    gain = [roc_auc_score(true[candidate], each[candidate]) for each in (found.confidences, alone)]
+    assert gain[0] > gain[1] + 0.01
+    assert abs(found.confidences.mean() - true.mean()) < 0.05
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.8])
+def test_lean_is_recovered(lean):
+    """The rate of true labels rises with the score, or it does not."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(3000, 3))
+    true = rng.random(z.shape) < expit(z)
+    V = rng.binomial(8, np.where(true, expit(0.8 + lean * z + 0.5 * rng.normal(size=z.shape)), 0.05))
+    found = fit_vote_model(expit(z), check_votes(V, 8), spread=0.5, max_iter=1000)
+    assert_allclose(found.lean, lean, atol=0.1)
+    assert fit_vote_model(expit(z), check_votes(V, 8), spread=0.5, truth="class").lean == 0
+
+
 def test_features_that_say_nothing():
     _, _, V = simulate(n=500)
     X = np.random.default_rng(1).normal(size=(500, 3))
@@ -86,8 +163,8 @@ def test_likelihood_of_a_spread():
     votes = check_votes(np.array([[0], [1], [3]]), 3)
     model = _VoteModel(np.zeros((3, 1)), votes, 0.8, None)
     at = 0.3
-    joint = np.exp(model._log_likelihoods(np.array([[at]])) + model.log_weights)[:, 0, :]
-    share = model._share_above(np.array([at]))[0]
+    joint = np.exp(model._log_likelihoods(np.array([[at]])) + model._log_weights(0))[:, 0, :]
+    share = _share_above(np.array([at]), model.nodes)[0]
     for place, v in enumerate(votes.counts[:, 0, 0]):
 
         def density(u, v=v):
@@ -204,14 +281,23 @@ def test_labels_do_not_swap_their_classes():
     assert np.isfinite(found.confidences).all()
 
 
+@pytest.mark.parametrize("vote", [0, 5])
+def test_votes_that_are_all_alike(vote):
+    X, _, V = simulate(n=30)
+    found = fit_votes(X, np.full_like(V, vote), 5)
+    assert np.isfinite(found.confidences).all()
+    assert np.abs(found.confidences - vote / 5).max() < 0.1
+
+
 def test_rates_do_not_cross():
     """Posteriors that are upside down do not turn the classes around."""
     X, _, V = simulate()
     votes = check_votes(V, 5)
     model = _VoteModel(X[:, :4], votes, 0.0, None)
-    rates = model._update_rates(votes.shares, [model._node_prior()] * 2, model._start_rates())
+    before = [np.exp(model._log_weights(place)) for place in (0, 1)]
+    rates = model._update_rates(votes.shares, before, model._start_rates())
     for _ in range(20):
-        rates = model._update_rates(1 - votes.shares, [model._node_prior()] * 2, rates)
+        rates = model._update_rates(1 - votes.shares, before, rates)
     assert (rates[0].label > rates[1].label).all()
 
 

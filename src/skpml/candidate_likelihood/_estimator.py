@@ -21,6 +21,7 @@ from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.candidate_likelihood._search import FAMILIES, SettingJudge, coarse_settings, search
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
 from skpml.likelihood import (
+    VOTE_WIDTHS,
     Fit,
     Setting,
     Votes,
@@ -446,7 +447,9 @@ class CandidateLikelihood(BasePMLClassifier):
             return tuple(dict.fromkeys(member.width for member in chosen.members))
         if not self._has_anchors:
             return (1.0,)
-        return _WIDTHS if is_auto(self.kernel_width) else (float(self.kernel_width),)
+        if not is_auto(self.kernel_width):
+            return (float(self.kernel_width),)
+        return _WIDTHS if self._votes is None else VOTE_WIDTHS
 
     def _choose(
         self, reduced: dict[float, Any], Y: NDArray[Any], folds: NDArray[Any], *, known: bool

@@ -44,6 +44,7 @@ from skpml.likelihood._vote_counts import (
     count_votes as count_votes,
 )
 from skpml.likelihood._votes import (
+    VOTE_WIDTHS as VOTE_WIDTHS,
     VoteFit as VoteFit,
     fit_best_ridge as fit_best_ridge,
     fit_vote_model as fit_vote_model,

@@ -19,6 +19,14 @@ of a row come back to it through the posteriors of its neighbors, even if every 
 
 **What is true.** Votes do not say what a class means: cells in which a third of the annotators say the label are one too.
 By default a cell is true if most annotators would say the label, ``σ(logit t_j + u) > ½``, given its votes and features.
+Then u has the mean κ z(x), with z the score relative to the average vote: more annotators say a label that the features
+support. Each class has its κ ≥ 0, which is estimated; 0 is the model above.
+
+**Other labels of a row.** True labels can exclude or attract each other: sets of k labels are exp(θ k (k − 1) / 2) times
+as probable as independent labels, with the most likely θ. The odds of a cell are multiplied by ``1 − p_k + p_k e^θ`` for
+every other label k of the row, with p_k its confidence by its own votes, and divided by the same of the features. Votes
+of other labels as features of η predict votes better, but rank worse in trials: annotators who give one label each vote
+for j less often if they vote for k, whatever is true.
 """
 
 from __future__ import annotations
@@ -30,8 +38,8 @@ from typing import Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from scipy.optimize import minimize_scalar
 from scipy.special import betaln, expit, log_expit, logit, logsumexp
-from scipy.stats import norm
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array
 
@@ -45,7 +53,7 @@ from skpml.linalg import Spectrum, ridge_scores, spectrum_of, to_numpy
 Truth = Literal["majority", "class"]
 
 # Kernel widths of the features, relative to the default.
-WIDTHS = (0.5, 1.0)
+VOTE_WIDTHS = (0.25, 0.5, 1.0)
 # Spreads σ that are tried, from large to small. Without any spread the majority would be a step at a rate of one half.
 _SPREADS = (1.0, 0.75, 0.5, 0.25)
 _NODES, _REACH = 15, 3.0
@@ -58,6 +66,13 @@ _SHIFT_STRENGTH = 2.0
 # Smallest distance of the log-odds of the two rates of a label, and the largest log-odds of a rate.
 _GAP, _FARTHEST = 0.1, 9.0
 _SLOPES, _LARGEST_STEP = (0.01, 10.0), 1.0
+# Largest κ, largest |z|, and how many values of z are distinguished if annotators are not known.
+_LARGEST_LEAN, _FARTHEST_SCORE, _N_SCORES = 1.0, 3.0, 25
+# Added to weights whose sum could be 0.
+_TINY = 1e-9
+# Values of θ that are tried first. Counts of labels that are less probable than a share are left out.
+_ATTRACTION_STEP, _LEAST_SHARE = 0.5, 1e-12
+_ATTRACTIONS = tuple(np.arange(-5.0, 1.5, _ATTRACTION_STEP).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +98,13 @@ class VoteFit:
         Probability that each cell is in the class of true labels; ``confidences`` if ``truth="class"``.
     spread : float
         Standard deviation σ of the log-odds of the rates between cells.
+    lean : float
+        By how much the log-odds of the rate of true labels rise with the score of the features (κ).
+    attraction : float
+        Sets of k true labels are exp(θ k (k − 1) / 2) times as probable as independent labels, with this θ. Negative if
+        labels exclude each other, 0 if ``truth="class"``.
     log_likelihood : float
-        Of the votes, without binomial coefficients.
+        Of the votes, without binomial coefficients, with the labels of a row taken as independent.
     n_iter : int
         Number of rounds.
     converged : bool
@@ -99,6 +119,8 @@ class VoteFit:
     annotator_false_rate: Floats | None
     posteriors: Floats
     spread: float
+    lean: float
+    attraction: float
     log_likelihood: float
     n_iter: int
     converged: bool
@@ -189,7 +211,7 @@ def fit_votes(
         raise ValueError("X has 1 row; at least two are needed.")
     scaled = RangeScaler(keep_sparse=True).fit_transform(X)
     random, spectra, anchors = check_random_state(random_state), [], None
-    for width in WIDTHS:
+    for width in VOTE_WIDTHS:
         feature_map = RBFAnchors(n_anchors=n_anchors, anchors=anchors, width=width, random_state=random)
         spectra.append(spectrum_of(feature_map.fit_transform(scaled)[:, :-1]))
         anchors = feature_map.anchors_
@@ -257,13 +279,16 @@ def fit_vote_model(
     best = None
     start = votes.shares
     for sigma in _SPREADS if is_auto(spread) else (float(spread),):
-        model = _VoteModel(slopes, votes, sigma, strengths)
+        model = _VoteModel(slopes, votes, sigma, strengths, leans=truth == "majority")
         fit = model.fit(start, truth, max_iter=max_iter, tol=tol)
         start = fit.posteriors
         if best is None or fit.log_likelihood > best.log_likelihood:
             best = fit
     assert best is not None
-    return best
+    if truth == "class":
+        return best
+    confidences, attraction = couple_labels(best.probabilities, best.confidences)
+    return replace(best, confidences=confidences, attraction=attraction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,16 +305,25 @@ class _VoteModel:
     """The EM algorithm for one spread."""
 
     def __init__(
-        self, features: Floats, votes: Votes, sigma: float, strengths: tuple[float, float] | None
+        self,
+        features: Floats,
+        votes: Votes,
+        sigma: float,
+        strengths: tuple[float, float] | None,
+        *,
+        leans: bool = False,
     ) -> None:
-        self.features, self.votes, self.strengths = features, votes, strengths
+        self.features, self.strengths, self.sigma, self.lean = features, strengths, sigma, [0.0, 0.0]
+        self.leans = leans and sigma > 0
+        votes, self.scores = _split_patterns(features, votes) if self.leans else (votes, np.zeros((1, 1)))
+        self.votes = votes
         if sigma > 0:
-            self.nodes = np.linspace(-_REACH, _REACH, _NODES) * sigma
-            weights = norm.pdf(self.nodes / sigma)
-            self.log_weights = np.log(weights / weights.sum())
+            step = 2 * _REACH * sigma / (_NODES - 1)
+            farthest = _LARGEST_LEAN * float(np.abs(self.scores).max())
+            reach = _NODES // 2 + int(np.ceil(farthest / step))
+            self.nodes: Floats = np.arange(-reach, reach + 1, dtype=np.float64) * step
         else:
-            self.nodes, self.log_weights = np.zeros(1), np.zeros(1)
-        self.sigma = sigma
+            self.nodes = np.zeros(1)
         self.slope, self.intercepts = 1.0, np.zeros(features.shape[1])
         self.columns = np.broadcast_to(np.arange(features.shape[1]), features.shape)
         self.by_label = np.ascontiguousarray(votes.counts.transpose(2, 0, 1))
@@ -300,11 +334,12 @@ class _VoteModel:
 
     def fit(self, start: Floats, truth: Truth, *, max_iter: int, tol: float) -> VoteFit:
         rates = self._start_rates()
-        q, node_posteriors = start, [self._node_prior()] * 2
+        q, node_posteriors = start, [np.exp(self._log_weights(place)) for place in (0, 1)]
         converged, n_iter, value = False, 0, -np.inf
         while n_iter < max_iter and not converged:
             n_iter += 1
             rates = self._update_rates(q, node_posteriors, rates)
+            self._update_lean(q, node_posteriors)
             self._update_prior(q)
             new, node_posteriors, value = self._infer(rates)
             converged = bool(np.abs(new - q).max() <= tol)
@@ -323,9 +358,31 @@ class _VoteModel:
             for at in logit(_TYPICAL)
         ]
 
-    def _node_prior(self) -> Floats:
+    def _log_weights(self, place: int) -> Floats:
+        """Return the log-probabilities (p, c, k) of the shift u in a class, before the votes."""
         shape = (len(self.votes.counts), self.features.shape[1], len(self.nodes))
-        return np.broadcast_to(np.exp(self.log_weights), shape)
+        if self.sigma == 0:
+            return np.zeros(shape)
+        mean = self.lean[place] * self.scores[:, :, None]
+        weights = -(((self.nodes - mean) / self.sigma) ** 2) / 2
+        return np.broadcast_to(weights - logsumexp(weights, axis=2, keepdims=True), shape)
+
+    def _update_lean(self, q: Floats, node_posteriors: list[Floats]) -> None:
+        """Regress the shifts of each class on the scores, with a prior of one standard deviation of κ."""
+        if not self.leans:
+            return
+        for place, (cells, nodes) in enumerate(zip((q, 1 - q), node_posteriors, strict=True)):
+            weighted = self._mass(cells) * self.scores
+            slope = (weighted * (nodes @ self.nodes)).sum()
+            lean = slope / ((weighted * self.scores).sum() + self.sigma**2)
+            self.lean[place] = float(np.clip(lean, 0.0, _LARGEST_LEAN))
+
+    def _mass(self, weights: Floats) -> Floats:
+        """Return the sums of weights of cells over patterns and labels (p, c)."""
+        shape = (len(self.votes.counts), weights.shape[1])
+        cells = self.votes.index * shape[1] + self.columns
+        mass = np.bincount(cells.ravel(), weights.ravel(), shape[0] * shape[1])
+        return mass.reshape(shape).astype(np.float64)
 
     def eta(self) -> Floats:
         return np.asarray(expit(self.slope * self.features + self.intercepts))
@@ -333,8 +390,8 @@ class _VoteModel:
     def _infer(self, rates: list[_Rates]) -> tuple[Floats, list[Floats], float]:
         """Return posteriors of cells (n, c), of the shift u by pattern and class, and the log-likelihood."""
         evidence, posteriors = [], []
-        for each in rates:
-            joint = self._log_likelihoods(each.cell) + self.log_weights
+        for place, each in enumerate(rates):
+            joint = self._log_likelihoods(each.cell) + self._log_weights(place)
             total = logsumexp(joint, axis=2)
             posteriors.append(np.exp(joint - total[:, :, None]))
             evidence.append(total[self.votes.index, self.columns])
@@ -354,8 +411,7 @@ class _VoteModel:
     def _update_rates(self, q: Floats, node_posteriors: list[Floats], rates: list[_Rates]) -> list[_Rates]:
         found = []
         for place, (weights, nodes) in enumerate(zip((q, 1 - q), node_posteriors, strict=True)):
-            mass = np.zeros((len(self.votes.counts), q.shape[1]))
-            np.add.at(mass, (self.votes.index, self.columns), weights)
+            mass = self._mass(weights)
             yes = (mass.T[:, None, :] @ self.by_label)[:, 0, :].T
             by_node = (mass[:, :, None] * nodes).reshape(len(mass), -1)
             trials = (self.votes.trials.T @ by_node).reshape(-1, *nodes.shape[1:])
@@ -444,18 +500,24 @@ class _VoteModel:
     ) -> VoteFit:
         eta, confidences = self.eta(), q
         probabilities = eta
+        weights = [np.exp(self._log_weights(place)) for place in (0, 1)]
         if truth == "majority":
-            above = [self._share_above(each.label) for each in rates]
-            before = [shares @ np.exp(self.log_weights) for shares in above]
-            after = [
-                (posterior * shares).sum(axis=2)[self.votes.index, self.columns]
-                for posterior, shares in zip(node_posteriors, above, strict=True)
-            ]
-            confidences = q * after[0] + (1 - q) * after[1]
+            above = [_share_above(each.label, self.nodes) for each in rates]
+            before, after = (
+                [
+                    (part * share).sum(axis=2)[self.votes.index, self.columns]
+                    for part, share in zip(parts, above, strict=True)
+                ]
+                for parts in (weights, node_posteriors)
+            )
             probabilities = eta * before[0] + (1 - eta) * before[1]
-        by_annotator = [self._mean_rate(each.cell) for each in rates]
-        weights = self.trials_of_annotator
-        by_label = [np.average(each, axis=0, weights=weights) for each in by_annotator]
+            confidences = q * after[0] + (1 - q) * after[1]
+        by_annotator = [
+            self._mean_rate(each.cell, part, cells)
+            for each, part, cells in zip(rates, weights, (q, 1 - q), strict=True)
+        ]
+        seen = self.trials_of_annotator
+        by_label = [np.average(each, axis=0, weights=seen) for each in by_annotator]
         known = self.votes.known
         return VoteFit(
             confidences=confidences,
@@ -466,21 +528,81 @@ class _VoteModel:
             annotator_false_rate=by_annotator[1] if known else None,
             posteriors=q,
             spread=self.sigma,
+            lean=self.lean[0],
+            attraction=0.0,
             log_likelihood=value,
             n_iter=n_iter,
             converged=converged,
         )
 
-    def _mean_rate(self, log_odds: Floats) -> Floats:
-        return np.asarray(expit(log_odds[:, :, None] + self.nodes) @ np.exp(self.log_weights))
+    def _mean_rate(self, log_odds: Floats, weights: Floats, cells: Floats) -> Floats:
+        """Return the rates (a, c) of the cells of a class, averaged over their shifts."""
+        mass = self._mass(cells) + _TINY
+        shares = (mass[:, :, None] * weights).sum(axis=0) / mass.sum(axis=0)[:, None]
+        return np.asarray((expit(log_odds[:, :, None] + self.nodes) * shares).sum(axis=2))
 
-    def _share_above(self, label: Floats) -> Floats:
-        """Return which part of each node (c, k) has a rate above one half."""
-        at = label[:, None] + self.nodes
-        if len(self.nodes) == 1:
-            return (at > 0).astype(np.float64)
-        width = self.nodes[1] - self.nodes[0]
-        return np.clip(at / width + 0.5, 0.0, 1.0)
+
+def couple_labels(probabilities: Floats, confidences: Floats) -> tuple[Floats, float]:
+    """Let the labels of a row exclude or attract each other; return confidences (n, c) and the attraction θ.
+
+    ``probabilities`` (n, c) are without the votes of the row, ``confidences`` with those for the label alone. Sets of k
+    labels are exp(θ k (k − 1) / 2) times as probable as independent labels. With the distributions of k before and after
+    the votes, the likelihood of θ is exact.
+    """
+    before, after = (_count_distribution(each) for each in (probabilities, confidences))
+    used = np.maximum(before, after).max(axis=0) > _LEAST_SHARE
+    before, after = (np.log(np.maximum(each[:, used], _LEAST_SHARE**2)) for each in (before, after))
+    k = np.flatnonzero(used)
+    pairs = k * (k - 1) / 2
+
+    def loss(theta: float) -> float:
+        change = logsumexp(after + theta * pairs, axis=1) - logsumexp(before + theta * pairs, axis=1)
+        return float(theta**2 / 2 - change.sum())
+
+    # It can have several minima.
+    start = min(_ATTRACTIONS, key=loss)
+    near = (start - _ATTRACTION_STEP, start + _ATTRACTION_STEP)
+    attraction = float(minimize_scalar(loss, bounds=near, method="bounded").x)
+    # The expected factor is taken out again: the level stays that of the votes.
+    factors, usual = (np.log1p(each * np.expm1(attraction)) for each in (confidences, probabilities))
+    change = (factors - usual).sum(axis=1, keepdims=True) - (factors - usual)
+    return np.asarray(expit(logit(confidences) + change)), attraction
+
+
+def _count_distribution(probabilities: Floats) -> Floats:
+    """Return the distribution (n, c + 1) of the number of true labels of a row, if these are independent."""
+    found = np.zeros((len(probabilities), probabilities.shape[1] + 1))
+    found[:, 0] = 1.0
+    for p in probabilities.T[:, :, None]:
+        found[:, 1:] += p * (found[:, :-1] - found[:, 1:])
+        found[:, :1] *= 1 - p
+    return found
+
+
+def _split_patterns(features: Floats, votes: Votes) -> tuple[Votes, Floats]:
+    """Return votes whose patterns also agree in the scores z of their cells, and these scores, of which there are few.
+
+    Scores are relative to their average over all votes.
+    """
+    step = 2 * _FARTHEST_SCORE / (_N_SCORES - 1)
+    z = features - np.average(features, weights=votes.shares + _TINY)
+    place = np.rint((np.clip(z, -_FARTHEST_SCORE, _FARTHEST_SCORE) + _FARTHEST_SCORE) / step).astype(np.intp)
+    if votes.known:
+        return votes, np.asarray(place * step - _FARTHEST_SCORE, dtype=np.float64)
+    used, index = np.unique(votes.index * _N_SCORES + place, return_inverse=True)
+    pattern, place = np.divmod(used, _N_SCORES)
+    split = replace(
+        votes, counts=votes.counts[pattern], trials=votes.trials[pattern], index=index.reshape(z.shape)
+    )
+    return split, np.asarray(place * step - _FARTHEST_SCORE, dtype=np.float64)[:, None]
+
+
+def _share_above(label: Floats, nodes: Floats) -> Floats:
+    """Return which part of each node (c, k) has a rate above one half."""
+    at = label[:, None] + nodes
+    if len(nodes) == 1:
+        return (at > 0).astype(np.float64)
+    return np.clip(at / (nodes[1] - nodes[0]) + 0.5, 0.0, 1.0)
 
 
 def _best_strength(yes: Floats, trials: Floats, expected: Floats) -> float:
