@@ -46,6 +46,8 @@ def desk(folder: Path) -> Path:
     write_rows(folder / "songs.csv", ["song", "tags"], [[i, tags[i]] for i in range(60)])
     np.save(folder / "songs.npy", features)
     np.save(folder / "new_songs.npy", features[:20])
+    said = [[f"{i}.jpg", who, tag] for i in range(60) for who in "abc" for tag in tags[i].split(";")]
+    write_rows(folder / "votes.csv", ["file", "annotator", "label"], said)
     first = rows_with_tags(60)[1][0].split(";")[0]
     decisions = [["0.jpg", 0, first, "drop", 0.1]]
     write_rows(folder / "photos_decisions.csv", ["id", "row", "label", "decision", "confidence"], decisions)

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from skpml._writing import replacing
 from skpml.cli import _console as ui
 from skpml.cli._checked import Checked, keep_decisions, read_checked
 from skpml.cli._clean_output import show_emptied, show_next, show_summary, write_suggestions
+from skpml.cli._votes import Voted, read_voted
 from skpml.registry import get_method
 
 if TYPE_CHECKING:
@@ -65,9 +66,10 @@ _AUDIT = {"method": "method", "drop_below": "drop_below", "keep_above": "keep_ab
           "batch_size": "batch", "n_folds": "folds", "random_state": "seed"}  # fmt: skip
 # What a person has checked.
 _CHECKED = ("decisions", "verified_columns")
+_VOTES = ("votes", "vote_columns")
 _EXCLUSIVE = (("tags", "labels"), ("features", "embeddings"),
               ("budget", "drop_below"), ("budget", "keep_above"))  # fmt: skip
-_FILES = ("embeddings", "xml", "decisions")
+_FILES = ("embeddings", "xml", "decisions", "votes")
 
 
 @dataclass(frozen=True)
@@ -93,21 +95,23 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         reading, audit, checked = {**content["reading"]}, {**content["audit"]}, {**content.get("checked", {})}
+        voted = {**content.get("voted", {})}
         settings = _Settings(path, (content["sha256"], content["cleaned_sha256"]))
     except (ValueError, KeyError, TypeError):
         problem = f"{path} is not a settings file; give CLEANED.json, written by 'skpml clean'"
         raise click.ClickException(problem) from None
-    parts = (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT), ("checked", checked, _CHECKED))
+    parts = (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT), ("checked", checked, _CHECKED),
+             ("voted", voted, _VOTES))  # fmt: skip
     for part, values, known in parts:
         if unknown := sorted(set(values).difference(known)):
             raise click.ClickException(f"{path}: {part} has no setting {unknown[0]!r}")
-    for part, values in (("reading", reading), ("checked", checked)):
+    for part, values in (("reading", reading), ("checked", checked), ("voted", voted)):
         for name, value in values.items():
             if not all(isinstance(text, str) for text in (value if isinstance(value, list) else [value])):
                 raise click.ClickException(f"{path}: {part}.{name} must be text")
-    for values in (reading, checked):
+    for values in (reading, checked, voted):
         values |= {name: str(path.parent / values[name]) for name in _FILES if name in values}
-    values = {**reading, **checked, **{_AUDIT[name]: value for name, value in audit.items()}}
+    values = {**reading, **checked, **voted, **{_AUDIT[name]: value for name, value in audit.items()}}
     options = {parameter.name for parameter in context.command.params}
     context.default_map = {name: value for name, value in values.items() if name in options}
     return settings
@@ -129,17 +133,19 @@ def _resolve(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _format_settings(
-    source: Path, cleaned: Path, *, audit: dict[str, Any], reading: dict[str, Any], checked: dict[str, Any]
-) -> str:
+    source: Path, cleaned: Path, *, audit: dict[str, Any], reading: dict[str, Any], checked: dict[str, Any],
+    voted: dict[str, Any],
+) -> str:  # fmt: skip
     """Return the settings file: what reproduces the output, and digests that identify the files."""
     # In a fixed order, since options have that of the command line.
-    stored, stored_checked = (
+    stored, stored_checked, stored_votes = (
         {name: _store(name, value, cleaned) for name in names if (value := values[name]) not in (None, ())}
-        for names, values in ((ui.TABLE_OPTIONS, reading), (_CHECKED, checked))
+        for names, values in ((ui.TABLE_OPTIONS, reading), (_CHECKED, checked), (_VOTES, voted))
     )
     content = {"skpml": __version__, "data": source.name, "sha256": _digest(source), "cleaned_sha256": _digest(cleaned),
                "audit": audit, "reading": stored}  # fmt: skip
     content |= {"checked": stored_checked} if stored_checked else {}
+    content |= {"voted": stored_votes} if stored_votes else {}
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     # Bytes of a file name that are not text have no UTF-8 form.
     return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -158,6 +164,48 @@ def _store(name: str, value: Any, cleaned: Path) -> Any:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Votes: options of both commands.
+
+
+def _vote_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    table = click.option("--votes", metavar="VOTES.csv", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                         help="Votes of several annotators, one per line: the tags are the labels with votes, and DATA "
+                              "needs none. An empty label: the annotator gave the row none.")  # fmt: skip
+    columns = click.option("--vote-columns", metavar="ROW ANNOTATOR LABEL", nargs=3,
+                           help="Columns of VOTES.csv.  [default: the --id column, id or, without --id, row; annotator; "
+                                "label]")  # fmt: skip
+    return table(columns(command))
+
+
+@contextmanager
+def _read_rows(
+    source: Path,
+    reading: dict[str, Any],
+    votes: Path | None,
+    vote_columns: Sequence[str] | None,
+    **options: Any,
+) -> Iterator[Voted]:
+    """Read a table with its own tags, or with those that have votes."""
+    from skpml.tables import TableError
+
+    if votes is not None:
+        with read_voted(source, reading, votes, vote_columns, **options) as voted:
+            yield voted
+        return
+    if vote_columns:
+        raise click.UsageError("--vote-columns is for --votes, which is not given")
+    try:
+        table = ui.read_source(source, reading, **options)
+    except TableError as error:
+        if isinstance(error.value, tuple) and {"annotator", "label"} <= set(error.value):
+            raise click.ClickException(
+                f"{source} looks like a table of votes: give it as --votes {source}, and as DATA a table with one line "
+                "per row and its features"
+            ) from error
+        raise
+    yield Voted(table, {}, "", ())
 
 
 # skpml clean run
@@ -186,6 +234,7 @@ def _digest(path: Path) -> str:
               help="What you decided on the page, as exported. It is never overruled and improves the rest.")  # fmt: skip
 @click.option("--verified-columns", metavar="YES NO", nargs=2,
               help="Two columns of DATA that list the tags which a person confirmed and rejected.")  # fmt: skip
+@_vote_options
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", default=100, show_default=True,
               help="Number of tags that the page asks you to check next; 0 for none.")  # fmt: skip
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
@@ -197,8 +246,9 @@ def _digest(path: Path) -> str:
 def run(
     *, source: Path, target: Path, report: Path | None, listing: Path | None, model: Path | None,
     suggest: Path | None, label_studio: Path | None, method: str, drop_below: float | None, keep_above: float | None,
-    budget: int | None, decisions: Path | None, verified_columns: tuple[str, str] | None, batch: int, folds: int,
-    seed: int, settings: _Settings | None, force: bool, reading: dict[str, Any],
+    budget: int | None, decisions: Path | None, verified_columns: tuple[str, str] | None, votes: Path | None,
+    vote_columns: tuple[str, str, str] | None, batch: int, folds: int, seed: int,
+    settings: _Settings | None, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
     """Find wrong tags in DATA and write a copy without those that are almost certainly wrong.
 
@@ -217,7 +267,7 @@ def run(
     reading = _resolve(reading)
     rule = _decision_rule(drop_below, keep_above, budget)
     arguments = {"method": method, **rule, "batch_size": batch, "n_folds": folds, "random_state": seed}
-    verified_columns = verified_columns or None
+    verified_columns, vote_columns = verified_columns or None, vote_columns or None
     record = target.with_name(target.name + ".json")
     outputs = [
         path for path in (target, record, report, listing, model, suggest, label_studio) if path is not None
@@ -229,6 +279,7 @@ def run(
         reading["embeddings"],
         reading["xml"],
         decisions,
+        votes,
         None if settings is None else settings.path,
     ]
     ui.check_outputs(*outputs, force=force, inputs=inputs)
@@ -239,21 +290,26 @@ def run(
         from skpml.io import require_skops
 
         require_skops()
-    with ui.progress_bar(f"reading {source}") as update, warnings.catch_warnings():
+    with ui.progress_bar(f"reading {source}") as update, warnings.catch_warnings(), ExitStack() as stack:
         # Advice about parameters that this command does not have.
         warnings.simplefilter("ignore", ConvergenceWarning)
         ignore = (*reading["ignore"], *(verified_columns or ()))
-        table = ui.read_source(source, {**reading, "ignore": ignore}, random_state=seed, progress=update)
+        rows = _read_rows(
+            source, {**reading, "ignore": ignore}, votes, vote_columns, random_state=seed, progress=update
+        )
+        voted = stack.enter_context(rows)
+        table = voted.table
         _check_table(table, folds, label_studio)
         checked = read_checked(table, decisions, verified_columns, random_state=seed)
         if settings is not None and not settings.describes(source):
             ui.say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
-        ui.show_reading(table, _describe(table, reading["embeddings"]))
-        for note in checked.notes:
+        ui.show_reading(table, _describe(table, reading["embeddings"], voted.describe))
+        for note in (*voted.notes, *checked.notes):
             ui.say(f"Note: {note}.")
         known = {"verified": checked.verified, "at_random": checked.at_random}
         options = {**arguments, **known, "label_names": table.label_names, "progress": update}
-        found = keep_decisions(audit(table.X, table.candidates, **options), checked.decisions)
+        options |= voted.arguments or {"Y": table.candidates}
+        found = keep_decisions(audit(table.X, **options), checked.decisions)
         update(0, None, "writing")
         others = [path for path in outputs if path != target]
         with replacing(*others, overwrite=True) as paths:
@@ -273,7 +329,8 @@ def run(
             # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
             _write_cleaned(table, found.actions == "drop", target, force)
             chosen = {"decisions": decisions, "verified_columns": verified_columns}
-            text = _format_settings(source, target, audit=arguments, reading=reading, checked=chosen)
+            text = _format_settings(source, target, audit=arguments, reading=reading, checked=chosen,
+                                    voted={"votes": votes, "vote_columns": vote_columns})  # fmt: skip
             temporary[record].write_text(text, encoding="utf-8")
     show_summary(table, found, checked, rule.get("drop_below", 0.0))
     for path in outputs:
@@ -347,7 +404,7 @@ def _write_cleaned(table: Table, drop: Any, target: Path, force: bool) -> None:
     write(table, drop, target, overwrite=force)
 
 
-def _describe(table: Table, embeddings: str | None) -> str:
+def _describe(table: Table, embeddings: str | None, voted: str) -> str:
     """Return which columns hold the tags and what the model learns from."""
     from skpml.tables import format_names
 
@@ -362,7 +419,7 @@ def _describe(table: Table, embeddings: str | None) -> str:
         features += f", not from {count(table.unused, 'other column')}" if table.unused else ""
     elif table.dataset is not None:
         labels, features = "the labels of the data set", f"its {ui.format_count(len(names), 'feature')}"
-    return f"Tags from {labels}; learning from {features}."
+    return f"{voted or f'Tags from {labels}'}; learning from {features}."
 
 
 def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
@@ -383,12 +440,13 @@ def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
 @click.argument("source", metavar="DATA", type=ui.path_type)
 @click.argument("decided", metavar="DECISIONS", type=ui.path_type)
 @ui.output_option("CLEANED", "File to write: DATA without the dropped tags.", "-o", "--output", "target")
+@_vote_options
 @_settings_option("CLEANED.json of 'skpml clean': how to read DATA, which must be unchanged.")
 @ui.force_option
 @ui.table_options
 def apply(
-    *, source: Path, decided: Path, target: Path, settings: _Settings | None, force: bool,
-    reading: dict[str, Any],
+    *, source: Path, decided: Path, target: Path, votes: Path | None, vote_columns: tuple[str, str, str] | None,
+    settings: _Settings | None, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
     """Drop the tags from DATA that DECISIONS, exported from the review page, marks as dropped.
 
@@ -398,16 +456,17 @@ def apply(
     from skpml.cleaning import read_decisions
     from skpml.tables import check_suffix
 
-    inputs = [source, decided, None if settings is None else settings.path]
+    inputs = [source, decided, votes, None if settings is None else settings.path]
     ui.check_outputs(target, force=force, inputs=inputs)
     check_suffix(source, target)
-    with ui.progress_bar(f"reading {source}") as update:
+    with ui.progress_bar(f"reading {source}") as update, ExitStack() as stack:
         if settings is not None and not settings.describes(source):
             raise click.ClickException(
                 f"{source} is not the file that {settings.path} describes, or it has changed since: decisions refer to "
                 "row numbers and could be applied to wrong rows; give the original file"
             )
-        table = ui.read_source(source, _only_labels(_resolve(reading)), progress=update)
+        rows = _read_rows(source, _only_labels(_resolve(reading)), votes, vote_columns, progress=update)
+        table = stack.enter_context(rows).table
         decisions = read_decisions(decided, table)
         ui.show_reading(table)
         drop = decisions.drop_mask(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import zip_longest
 from pathlib import Path
@@ -60,6 +61,36 @@ def write_cleaned(
             _copy_csv(table, table.dialect, mask, temporary, progress)
         else:
             _copy_parquet(table, mask, temporary, progress)
+
+
+def write_tags(path: Path, dialect: Dialect, column: str, cells: Sequence[str], target: Path) -> None:
+    """Copy a text table with other tags, in their column or in a new last one; all else stays as it is."""
+    row, place = -1, None
+    with target.open("wb") as raw:
+        raw.write(dialect.mark)
+        with TextIOWrapper(raw, encoding=dialect.encoding, newline="") as file:
+            for record in read_records(path, dialect):
+                text = record.text
+                if record.cells:
+                    raw_cells, ending = _raw_cells(record, dialect)
+                    if place is None:
+                        place = record.cells.index(column) if column in record.cells else len(record.cells)
+                        new = column
+                    else:
+                        row += 1
+                        new = cells[row]
+                    raw_cells[place : place + 1] = [_quote_cell(new, dialect, path, record.line)]
+                    text = str(dialect.delimiter).join(raw_cells) + ending
+                file.write(text)
+
+
+def _quote_cell(text: str, dialect: Dialect, path: Path, line: int) -> str:
+    """Write a cell, quoted if it must be."""
+    if not any(mark in text for mark in (str(dialect.delimiter), dialect.quote or "\n", "\n", "\r")):
+        return text
+    if not dialect.quote:
+        raise TableError(f"{text!r} cannot be written without quotes", path=path, line=line, value=text)
+    return f"{dialect.quote}{text.replace(dialect.quote, dialect.quote * 2)}{dialect.quote}"
 
 
 def check_suffix(source: Path, target: Path) -> None:
