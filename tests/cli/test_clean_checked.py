@@ -268,4 +268,41 @@ def test_missing_tags_are_ranked_only(run: Run, tagged: Path, folder: Path) -> N
     assert lines
     assert not [line for line in lines if line["label"] in tags[int(line["row"])]]
     assert [int(line["rank"]) for line in lines] == list(range(1, len(lines) + 1))
-    assert {(line["probability"], line["meaning"]) for line in lines} == {("", "rank only")}
+    assert {(line["probability"], line["meaning"], line["proposal"]) for line in lines} == {
+        ("", "rank only", "")
+    }
+
+
+def test_checked_tags_that_rows_lack_make_it_a_probability(
+    run: Run, tagged: Path, folder: Path, truth: np.ndarray
+) -> None:
+    """Somebody removed true tags from the file, and looked for missing tags in some rows."""
+    with tagged.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    rng = np.random.default_rng(0)
+    for number, row in enumerate(rows):
+        tags = [
+            tag for tag in row[-1].split(";") if not truth[number, LABELS.index(tag)] or rng.random() < 0.7
+        ]
+        lacking = [tag for tag in LABELS if tag not in tags] if number % 3 == 0 else []
+        right = [tag for tag in lacking if truth[number, LABELS.index(tag)]]
+        row[-1] = ";".join(tags)
+        row += [";".join(right), ";".join(tag for tag in lacking if tag not in right)]
+    write_rows(tagged, [*header, "yes", "no"], rows)
+    columns = ("--verified-columns", "yes", "no", "--suggest", "s.csv", "--keep-above", 0.6)
+    printed = done(run, tagged, "-o", "c.csv", *columns, *FAST)
+    with (folder / "s.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {line["meaning"] for line in lines} == {"probability"}
+    p = np.array([float(line["probability"]) for line in lines])
+    assert (np.diff(p) <= 0).all()
+    true = np.array([truth[int(line["row"]), LABELS.index(line["label"])] for line in lines])
+    assert abs(p.mean() - true.mean()) < 0.1
+    added = [line["proposal"] == "add" for line in lines]
+    assert added == (p >= 0.6).tolist()
+    assert any(added)
+    assert (
+        f"{sum(added)} tags are probably missing; none is added, and --suggest OUT.csv lists them." in printed
+    )
+    before, after = tags_of(tagged), tags_of(folder / "c.csv")
+    assert all(one <= other for one, other in zip(after, before, strict=True))

@@ -206,3 +206,15 @@ def test_bad_files_of_votes(
     assert refused("clean", "broken.csv", "--votes", voted, *end).startswith(
         "error: broken.csv, line 5: column 'a'"
     )
+
+
+def test_missing_tags_have_a_probability(run: Run, photos: Path, voted: Path, folder: Path) -> None:
+    options = ("--votes", voted, "--id", "file", "--keep-above", 0.3, "--drop-below", 0.2)
+    printed = done(run, photos, *options, "-o", "c.csv", "--suggest", "s.csv")
+    lines = lines_of(folder / "s.csv")
+    assert {line["meaning"] for line in lines} == {"probability"}
+    added = [line for line in lines if line["proposal"] == "add"]
+    assert added == [line for line in lines if float(line["probability"]) >= 0.3]
+    assert ("probably missing" in printed) == bool(added)
+    tags = tags_of(folder / "c.csv")
+    assert not [line for line in lines if line["label"] in tags[int(line["row"])]]

@@ -253,7 +253,7 @@ class CandidateLikelihood(BasePMLClassifier):
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random, self._widths(chosen))
-        verified = check_verified(self._verified, Y.shape)
+        verified = check_verified(self._verified, Y.shape, names=self.classes_)
         if self._votes is not None:
             return self._fit_votes(self._votes, maps, mapped, Y, verified)
         rows, folds = self._search_rows(scaled, labels, random)

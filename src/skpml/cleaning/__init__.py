@@ -4,7 +4,7 @@ from skpml.cleaning._audit import Audit, Doubt, audit
 from skpml.cleaning._batch import Question
 from skpml.cleaning._decisions import Decisions, RandomSample, read_decisions, write_decisions
 from skpml.cleaning._evidence import Companion, Evidence
-from skpml.cleaning._judging import Reason, WrongCounts, suggest_actions
+from skpml.cleaning._judging import Missing, Reason, WrongCounts, suggest_actions
 
 __all__ = [
     "Audit",
@@ -12,6 +12,7 @@ __all__ = [
     "Decisions",
     "Doubt",
     "Evidence",
+    "Missing",
     "Question",
     "RandomSample",
     "Reason",

@@ -31,6 +31,7 @@ from skpml.cleaning._judging import (
     KEEP,
     MAX_ROWS,
     Floats,
+    Missing,
     Progress,
     Reason,
     WrongCounts,
@@ -40,6 +41,7 @@ from skpml.cleaning._judging import (
     count_without_noise,
     count_wrong,
     cross_fit,
+    find_missing,
     find_partners,
     find_reasons,
     is_count,
@@ -124,6 +126,8 @@ class Audit:
         Groups of labels with nearly the same candidates: nothing but a person can tell which of them is right.
     companions : list of Companion
         Pairs of labels that come together more often than the features explain.
+    missing : Missing
+        Labels that rows may lack, and whether their probabilities are calibrated.
     partners : tuple of (str or None)
         For each label the one that is true more often than usual where the label is wrong; None if there is none.
     noise_rate : ndarray of shape (n_labels,)
@@ -150,6 +154,7 @@ class Audit:
     evidence: Evidence
     twins: list[tuple[str, ...]]
     companions: list[Companion]
+    missing: Missing
     partners: tuple[str | None, ...]
     noise_rate: Floats
     noise_range: tuple[Floats, Floats]
@@ -308,7 +313,8 @@ def audit(
         X = X if hasattr(X, "shape") else np.asarray(X)
         if X.shape[0] != len(candidates):
             raise ValueError(f"X has {X.shape[0]} rows, but Y has {len(candidates)}.")
-    checked = check_verified(verified, candidates.shape)
+    named = labels.named or label_names is not None
+    checked = check_verified(verified, candidates.shape, names=names if named else None)
     if checked is None:
         checked = np.zeros(candidates.shape, dtype=np.int8)
     sample = _check_sample(at_random, checked) & (candidates > 0)
@@ -345,6 +351,9 @@ def audit(
         evidence=found.evidence,
         twins=find_twins(candidates, names),
         companions=find_companions(first.expected, candidates, names),
+        missing=find_missing(
+            first.found.probabilities, candidates > 0, checked, "ranking" if votes is None else "votes"
+        ),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=first.found.noise_rate,
         noise_range=first.found.noise_range,

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
+from scipy.optimize import minimize
+from scipy.special import betainc, expit, logit
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import clone
@@ -22,6 +23,7 @@ from sklearn.utils import Bunch
 
 from skpml.features import RangeScaler
 from skpml.likelihood import (
+    ENOUGH_CANDIDATES,
     apply_level,
     calibrate,
     estimate_noise,
@@ -50,6 +52,10 @@ _NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.05
 _VOTES_DEVIATION = 0.1
 # Rows among which neighbors are searched; more take time and add little.
 _MOST_ROWS = 20_000
+# Standard deviations of the shift of log-odds of missing labels, before any answer, and of their factor. Votes set the
+# level, scores of other models do not.
+_SHIFT_DEVIATIONS = {"votes": 0.5, "ranking": 2.0}
+_FACTOR_DEVIATION, _LEAST_FACTOR = 0.5, 0.05
 # A label gets a partner by mere chance at most this often.
 _CHANCE = 0.05
 
@@ -455,3 +461,71 @@ def find_partners(
     return tuple(
         names[other] if chance[label, other] < _CHANCE else None for label, other in enumerate(best.tolist())
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Labels that rows may lack: proposals for a person, never added automatically.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_rows, n_labels)
+        Probability that each label is true, of labels that the row does not have and nobody has checked; 0 elsewhere.
+        Only their order has a meaning if the basis is "ranking".
+    basis : {"votes", "verified", "ranking"}
+        What the level rests on: votes of annotators; at least ten checked labels that their rows do not have; or nothing,
+        because a model of candidates takes absent labels for wrong.
+    """
+
+    probabilities: Floats
+    basis: str
+
+    def cells(self, at_least: float = 0.0) -> NDArray[np.intp]:
+        """Return the cells with at least some probability above 0, the most likely first.
+
+        Parameters
+        ----------
+        at_least : float, default=0.0
+            Smallest probability.
+
+        Returns
+        -------
+        ndarray of int, shape (n_cells, 2)
+            Row and label of each cell.
+        """
+        rows, labels = np.nonzero((self.probabilities > 0) & (self.probabilities >= at_least))
+        order = np.argsort(-self.probabilities[rows, labels], kind="stable")
+        return np.column_stack([rows[order], labels[order]])
+
+
+def find_missing(
+    probabilities: Floats, candidate: NDArray[np.bool_], verified: NDArray[np.int8], basis: str
+) -> Missing:
+    """Calibrate the probabilities of labels that are not candidates by the answers about some of them.
+
+    With log-odds s and their median m over the answers, a logistic regression of the answers on m + a + b (s − m), whose
+    prior is centered at a = 0 and b = 1: without answers nothing changes, and with few answers little. b is positive, so
+    that the order stays.
+    """
+    s = logit(np.clip(probabilities, _CERTAIN, 1 - _CERTAIN))
+    answered = ~candidate & (verified != 0)
+    middle = float(np.median(s[answered])) if answered.any() else 0.0
+    s = s - middle
+    curve = np.array([0.0, 1.0])
+    if answered.any():
+        at, sign = s[answered], verified[answered].astype(np.float64)
+        scale = np.array([_SHIFT_DEVIATIONS[basis], _FACTOR_DEVIATION])
+
+        def loss(values: Floats) -> tuple[float, Floats]:
+            margin, off = sign * (middle + values[0] + values[1] * at), (values - [0.0, 1.0]) / scale
+            slope = -sign * expit(-margin)
+            gradient = np.array([slope.sum(), slope @ at]) + off / scale
+            return float(np.logaddexp(0, -margin).sum() + off @ off / 2), gradient
+
+        curve = minimize(
+            loss, curve, jac=True, method="L-BFGS-B", bounds=[(None, None), (_LEAST_FACTOR, None)]
+        ).x
+    if np.count_nonzero(answered) >= ENOUGH_CANDIDATES:
+        basis = "verified"
+    opened = ~candidate & (verified == 0)
+    return Missing(probabilities=np.where(opened, expit(middle + curve[0] + curve[1] * s), 0.0), basis=basis)

@@ -266,6 +266,7 @@ def run(
 
     reading = _resolve(reading)
     rule = _decision_rule(drop_below, keep_above, budget)
+    keep = rule.get("keep_above", _KEEP_ABOVE)
     arguments = {"method": method, **rule, "batch_size": batch, "n_folds": folds, "random_state": seed}
     verified_columns, vote_columns = verified_columns or None, vote_columns or None
     record = target.with_name(target.name + ".json")
@@ -319,7 +320,7 @@ def run(
             if listing is not None:
                 _write_listing(temporary[listing], table, found)
             if suggest is not None:
-                write_suggestions(temporary[suggest], table, found, checked)
+                write_suggestions(temporary[suggest], table, found, keep)
             if model is not None:
                 update(0, None, "training on the cleaned tags")
                 ui.save_table_model(found.train_model(table.X), temporary[model], table)
@@ -332,7 +333,7 @@ def run(
             text = _format_settings(source, target, audit=arguments, reading=reading, checked=chosen,
                                     voted={"votes": votes, "vote_columns": vote_columns})  # fmt: skip
             temporary[record].write_text(text, encoding="utf-8")
-    show_summary(table, found, checked, rule.get("drop_below", 0.0))
+    show_summary(table, found, checked, rule.get("drop_below", 0.0), keep)
     for path in outputs:
         ui.say(f"Wrote {path}.")
     if report is not None:

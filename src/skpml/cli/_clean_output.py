@@ -19,7 +19,7 @@ _MOST_SUGGESTIONS = 1000
 _MOST_PAIRS = 3
 
 
-def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float) -> None:
+def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float, keep_above: float) -> None:
     """Print the size of the table, what was checked, how many tags are wrong, and how many were dropped."""
     from skpml.tables import format_names
 
@@ -47,6 +47,7 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
             f"{pair.expected:,.0f}."
         )
     _show_drops(table, found, drop_below)
+    _show_missing(found, keep_above)
 
 
 def _describe_count(found: Audit) -> str:
@@ -107,21 +108,29 @@ def show_next(found: Audit, report: Path | None) -> None:
     ui.say(f"Next: {page}, check {tags}, export, and run again with --decisions FILE --force.")
 
 
-def write_suggestions(path: Path, table: Table, found: Audit, checked: Checked) -> None:
-    """Write the labels that rows may lack, the most likely first.
+def _show_missing(found: Audit, keep_above: float) -> None:
+    """Print how many tags rows probably lack, if the probabilities are calibrated."""
+    if found.missing.basis == "ranking":
+        return
+    if number := len(found.missing.cells(keep_above)):
+        tags = "1 tag is" if number == 1 else f"{number:,} tags are"
+        ui.say(f"{tags} probably missing; none is added, and --suggest OUT.csv lists them.")
 
-    Other models than that of votes take absent labels for wrong: their scores order them, but are no probabilities.
+
+def write_suggestions(path: Path, table: Table, found: Audit, keep_above: float) -> None:
+    """Write the labels that rows may lack, the most likely first, and which of them could be added.
+
+    Other models than that of votes take absent labels for wrong: without checked ones, their scores order them, but are
+    no probabilities.
     """
     from skpml.tables import write_rows
 
-    open_cells = (table.candidates == 0) & (checked.verified == 0)
-    cells = np.flatnonzero(open_cells)
-    cells = cells[np.argsort(-found.probabilities.flat[cells], kind="stable")[:_MOST_SUGGESTIONS]]
-    known = found.wrong.basis == "votes"
-    rows = []
-    for rank, cell in enumerate(cells.tolist(), start=1):
-        row, label = divmod(cell, len(table.label_names))
-        score = f"{found.probabilities[row, label]:.4f}"
-        rows.append([rank, table.ids[row], row, table.label_names[label], score if known else "",
-                     "probability" if known else "rank only"])  # fmt: skip
-    write_rows(path, ["rank", "id", "row", "label", "probability", "meaning"], rows)
+    missing, rows = found.missing, []
+    known = missing.basis != "ranking"
+    n_added = len(missing.cells(keep_above)) if known else 0
+    cells = missing.cells()[: max(_MOST_SUGGESTIONS, n_added)]
+    for rank, (row, label) in enumerate(cells.tolist(), start=1):
+        score = f"{missing.probabilities[row, label]:.4f}" if known else ""
+        rows.append([rank, table.ids[row], row, table.label_names[label], score,
+                     "probability" if known else "rank only", "add" if rank <= n_added else ""])  # fmt: skip
+    write_rows(path, ["rank", "id", "row", "label", "probability", "meaning", "proposal"], rows)
