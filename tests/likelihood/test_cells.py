@@ -10,10 +10,11 @@ from scipy.special import expit, logit
 from scipy.stats import binom, binomtest, norm
 from sklearn.linear_model import Ridge
 
-from skpml.likelihood import certify_drops, estimate_share, learn_from_verified
+from skpml.likelihood import _cells, certify_drops, estimate_share, learn_from_verified
 from skpml.likelihood._cells import (
+    _LEVEL,
     _CellModel,
-    _gram,
+    _grams,
     _is_better,
     _laplace,
     _Part,
@@ -52,7 +53,7 @@ def fix_scales(monkeypatch, scale=None):
     def start(self, rows, labels, answers):
         # The weight of the regression is chosen with the scales, before any answer is seen.
         parts = self._parts(self._targets(rows, labels))
-        return tuple(part.start if scale is None else scale for part in parts)
+        return 1.0, np.array([part.start if scale is None else scale for part in parts])
 
     monkeypatch.setattr(_CellModel, "choose_scales", start)
 
@@ -79,7 +80,7 @@ class TestProcess:
     def test_covariance_and_mean_are_those_of_explicit_kernels(self, part):
         seen = list(zip(self.rows, self.labels, strict=True))
         gram = [[covary(part, one, other) for other in seen] for one in seen]
-        assert_allclose(_gram(part, self.rows, self.labels), gram, atol=1e-12)
+        assert_allclose(_grams([part], self.rows, self.labels)[0], gram, atol=1e-12)
         alpha = np.array([0.3, -1.0, 0.2, 2.0, -0.7])
         slow = [[sum(a * covary(part, (i, j), at) for a, at in zip(alpha, seen, strict=True))
                  for j in range(3)] for i in range(7)]  # fmt: skip
@@ -135,15 +136,15 @@ class TestProcess:
         answers = (verified[rows, labels] > 0).astype(float)
         nothing = rows[:0], labels[:0]
         parts = model._parts(model._targets(*nothing))
-        scales = tuple(np.linspace(0.3, 1.2, len(parts)))
+        trust, scales = 0.4, np.linspace(0.3, 1.2, len(parts))
         n, c = Y.shape
-        columns = []
+        columns = [np.full((n, c), _LEVEL)]
         for part, scale in zip(parts, scales, strict=True):
             values = scale * np.broadcast_to(part.values, (n, c, part.values.shape[2]))
             for own in np.eye(c) if part.by_label else [np.ones(c)]:
                 columns += list(np.moveaxis(values * own[:, None], 2, 0))
         design = np.stack(columns, axis=-1)
-        offset = bound_log_odds(confidences)
+        offset = trust * bound_log_odds(confidences)
         seen, sign = design[rows, labels], 2 * answers - 1
 
         def loss(w):
@@ -152,7 +153,7 @@ class TestProcess:
             return np.logaddexp(0, -sign * logits).sum() + w @ w / 2, slope
 
         w = minimize(loss, np.zeros(design.shape[2]), jac=True, options={"gtol": 1e-9}).x
-        found = model.fit(rows, labels, answers, scales, unseen=nothing)
+        found = model.fit(rows, labels, answers, trust, scales, unseen=nothing)
         assert_allclose(found, expit(offset + design @ w), atol=1e-4)
 
 
@@ -238,6 +239,7 @@ class TestLearning:
 
     def test_scales_of_zero_leave_the_prior(self, monkeypatch):
         fix_scales(monkeypatch, scale=0.0)
+        monkeypatch.setattr(_cells, "_LEVEL", 0.0)
         Y, verified, confidences, probabilities, spectrum = make_cells()
         found = learn_from_verified(Y, verified, confidences, probabilities, spectrum=spectrum)
         prior = np.where(Y > 0, expit(bound_log_odds(confidences)), 0.0)
@@ -285,7 +287,7 @@ class TestLearning:
         for step in np.linspace(0, 2, 30):
             judged = expit(logit(before) + step * (answers - 0.5) + rng.normal(size=50))
             gain = np.where(answers > 0, np.log(judged / before), np.log((1 - judged) / (1 - before)))
-            better = gain.mean() > 2 * gain.std() / np.sqrt(50)
+            better = gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(50)
             assert _is_better(judged, before, answers) == better
             decisions.add(bool(better))
         assert decisions == {False, True}
@@ -303,24 +305,55 @@ class TestLearning:
         assert (found.judged[:20, 0] < 0.3).all()
         assert found.better
 
-    def test_chosen_scales_are_no_worse_than_the_start_and_local(self):
-        Y, verified, confidences, probabilities, _ = make_cells(n=80, m=60)
-        known = np.where(verified != 0, verified > 0, confidences).astype(float)
-        model = _CellModel(Y, known, confidences, probabilities, None)
-        rows, labels = np.nonzero((Y > 0) & (verified != 0))
-        answers = (verified[rows, labels] > 0).astype(float)
-        parts = model._parts(model._targets(rows, labels))
-        start = [part.start for part in parts]
+    def choose(self, answers, confidences):
+        """Choose scales for one label after another in rows without features."""
+        Y = np.ones(answers.shape, dtype=np.uint8)
+        model = _CellModel(Y, confidences, confidences, confidences, None)
+        rows, labels = np.nonzero(Y)
+        order = np.random.default_rng(0).permutation(len(rows))
+        rows, labels = rows[order], labels[order]
+        return model.choose_scales(rows, labels, answers[rows, labels].astype(float))
 
-        def value(scales):
-            gram = sum(a**2 * _gram(part, rows, labels) for a, part in zip(scales, parts, strict=True))
-            price = np.abs(np.log2(np.maximum(scales, 0.125) / np.array(start))).sum()
-            return _laplace(gram, model.offset[rows, labels], answers)[0] - price
+    def test_trust_is_that_of_answers(self):
+        """Answers that follow confidences keep the trust in them, and answers by chance take it away."""
+        rng = np.random.default_rng(0)
+        confidences = rng.uniform(0.02, 0.98, size=(90, 3))
+        followed, _ = self.choose(rng.random((90, 3)) < confidences, confidences)
+        ignored, _ = self.choose(rng.random((90, 3)) < 0.5, confidences)
+        none, _ = self.choose(np.zeros((90, 3))[:1] > 0, confidences[:1])
+        assert 0 < ignored < 0.3 < none < 0.6 < followed <= 1
 
-        found = model.choose_scales(rows, labels, answers)
-        assert value(found) >= value(start)
-        # The last scale was chosen last: no other value of it is better.
-        assert all(value((*found[:-1], other)) <= value(found) + 1e-9 for other in (0.0, 0.25, 0.5, 1.0, 2.0))
+    def test_a_part_that_explains_answers_gets_a_large_scale(self):
+        """The first part are the levels of labels."""
+        rng = np.random.default_rng(0)
+        half = np.full((60, 5), 0.5)
+        chance = [[0.5], [0.02, 0.98, 0.02, 0.98, 0.02]]
+        same, different = (self.choose(rng.random((60, 5)) < each, half)[1] for each in chance)
+        assert same[0] < 0.3 < 1.0 < different[0]
+
+    def test_scales_are_means_over_the_posterior(self, monkeypatch):
+        """With equal evidence those of the prior; if one choice is surely true, that choice."""
+        rng = np.random.default_rng(0)
+        confidences, answers = rng.uniform(0.1, 0.9, size=(9, 2)), rng.random((9, 2)) < 0.5
+        seen = []
+
+        def laplace(gram, offset, answers):
+            seen.append((gram, offset))
+            return evidence[len(seen) - 1], None
+
+        monkeypatch.setattr(_cells, "_laplace", laplace)
+        evidence = np.zeros(1000)
+        trust, scales = self.choose(answers, confidences)
+        n = len(seen)
+        trusts = [each[1][0] / seen[0][1][0] for each in seen]
+        expected = np.exp(np.mean(np.log(trusts)))
+        parts = np.array([0.5, 0.5, 0.35, 0.25, 1.0])
+        assert_allclose(np.log2(scales / parts), 0, atol=0.4)
+        for place in (3, n - 1):
+            seen.clear()
+            evidence = np.where(np.arange(1000) == place, 1e6, 0.0)
+            one, _ = self.choose(answers, confidences)
+            assert_allclose(one / trust, trusts[place] / expected)
 
 
 class TestShare:

@@ -2,12 +2,13 @@
 
 A person looked at some (row, label) cells. For a candidate cell with confidence r without these answers,
 
-    logit P(true) = logit r + Σ_g a_g φ_g · w_g,      w_g ~ N(0, 1)
+    logit P(true) = t logit r + Σ_g a_g φ_g · w_g,      w_g ~ N(0, 1)
 
 where φ are features of the cell, some with weights of their own for each label: the score of the cell by a regression on
-the present confidences, its rank and distance to the best among the row's candidates, their number, the features of the
-row, and the other candidates. The prior is centered on the confidences: without answers nothing changes. It is a Gaussian
-process, fitted by Laplace's approximation; the scales a_g are chosen by the evidence, with a pull to fixed values.
+the present confidences, its rank among the row's candidates, their number, the features of the row, and the other
+candidates. The prior is centered on the confidences, and 0 < t ≤ 1 keeps their order: without answers nothing changes.
+It is a Gaussian process, fitted by Laplace's approximation. The scales a_g and t are means over their posterior: scales
+that may be small together, drawn from a prior and weighted by the evidence of the answers.
 
 Confidences of this model are the targets of a new regression, whose scores (each without its own row) are features of the
 next round. Verified cells are judged by models that have not seen their answers, and other cells by the mean of these
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from scipy.stats import binom, norm, rankdata
 from sklearn.utils import Bunch
 
@@ -34,11 +35,13 @@ N_FOLDS, _N_ROUNDS = 10, 3
 # Log-odds of confidences are the prior mean up to that of the first, and grow slowly beyond; scores are clipped by the
 # second.
 _CERTAIN, _CERTAIN_SCORE = 0.02, 0.005
-# Scales that are tried, and the price of a factor of two away from the start, in units of the log-evidence.
-_SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)
-_PRICE = 1.0
-_SWEEPS = 2
-_LEAST_SCALE = 0.125
+# Scale of the common level. Other scales are drawn around those of the parts: standard deviations of their binary
+# logarithms, of each and of all together, and that of the trust t.
+_LEVEL = 2.0
+_SPREAD_OF_EACH, _SPREAD_OF_ALL, _SPREAD_OF_TRUST = 0.7, 1.0, 1.5
+_N_DRAWS = 128
+# Scales are chosen by at most so many answers.
+_MOST_ANSWERS = 400
 # Weights of the regression on confidences.
 _GAMMAS = 10.0 ** np.arange(-3, 1.01, 0.5)
 # Below so many cells, or so many of each answer, the normal approximation is not used.
@@ -103,13 +106,15 @@ def learn_from_verified(
         return Bunch(confidences=unchanged, judged=confidences, targets=known, better=False)
     answers = (verified[rows, labels] > 0).astype(np.float64)
     model = _CellModel(Y, known, confidences, probabilities, spectrum)
+    order = np.random.default_rng(random_state).permutation(len(rows))
+    rows, labels, answers = rows[order], labels[order], answers[order]
     scales = model.choose_scales(rows, labels, answers)
     judged, total = np.array(confidences, dtype=np.float64), np.zeros(Y.shape)
     n_folds = min(N_FOLDS, len(rows))
-    fold = np.random.default_rng(random_state).permutation(len(rows)) % n_folds
+    fold = np.arange(len(rows)) % n_folds
     for place in range(n_folds):
         out = fold == place
-        found = model.fit(rows[~out], labels[~out], answers[~out], scales, unseen=(rows[out], labels[out]))
+        found = model.fit(rows[~out], labels[~out], answers[~out], *scales, unseen=(rows[out], labels[out]))
         judged[rows[out], labels[out]] = found[rows[out], labels[out]]
         total += found
     mean = np.where(candidate, total / n_folds, 0.0)
@@ -124,12 +129,13 @@ def learn_from_verified(
 
 def _is_better(judged: Floats, before: Floats, answers: Floats) -> bool:
     """Return whether answers are more likely than before, beyond chance."""
+    if len(answers) < 2:
+        return False
     now, then = (
         np.log(np.abs(1 - answers - np.clip(each, _CERTAIN, 1 - _CERTAIN))) for each in (judged, before)
     )
     gain = now - then
-    # A gain of rounding errors is none, as with one answer, which no model has seen.
-    return bool(gain.sum() > max(_ERRORS * gain.std() * len(gain) ** 0.5, 1e-9))
+    return bool(gain.sum() > max(_ERRORS * gain.std(ddof=1) * len(gain) ** 0.5, 1e-9))
 
 
 class _CellModel:
@@ -150,65 +156,57 @@ class _CellModel:
         present = self.candidate.astype(np.float64)
         deviation = np.where(present.std(axis=0) > 0, present.std(axis=0), 1.0)
         others = (present - present.mean(axis=0)) / deviation / np.sqrt(Y.shape[1])
-        one = np.ones((1, 1, 1))
         self.fixed = [
-            _Part(values=one, by_label=False, start=1.5),
-            _Part(values=self._standardize(self.free)[..., None], by_label=False, start=0.5),
-            _Part(values=one, by_label=True, start=0.5),
+            _Part(values=np.ones((1, 1, 1)), by_label=True, start=0.5),
             _Part(values=others[:, None, :], by_label=True, start=0.5),
         ]
         if spectrum is not None:
-            self.fixed.append(_Part(values=spectrum.rows[:, None, :], by_label=True, start=0.25))
+            # Of the weight of directions with large variance, only the root: one direction must not hide the others.
+            flat = spectrum.rows / np.maximum(spectrum.values, 1e-9) ** 0.25
+            size = np.mean(np.sum(flat**2, axis=1)) ** 0.5
+            self.fixed.append(_Part(values=(flat / max(size, 1e-9))[:, None, :], by_label=True, start=0.5))
 
     def choose_scales(
         self, rows: NDArray[np.intp], labels: NDArray[np.intp], answers: Floats
-    ) -> tuple[float, ...]:
-        """Return the scale of each part under which the answers are most likely, near the start."""
+    ) -> tuple[float, Floats]:
+        """Return the trust in the confidences, and the scale of each part: means over their posterior."""
+        rows, labels, answers = rows[:_MOST_ANSWERS], labels[:_MOST_ANSWERS], answers[:_MOST_ANSWERS]
         parts = self._parts(self._targets(rows, labels))
-        grams = [_gram(part, rows, labels) for part in parts]
-        start = tuple(part.start for part in parts)
-        offset, tried = self.offset[rows, labels], {}
-
-        def value(scales: tuple[float, ...]) -> float:
-            if scales not in tried:
-                gram = _mix(grams, scales)
-                steps = [
-                    abs(np.log2(max(one, _LEAST_SCALE) / other))
-                    for one, other in zip(scales, start, strict=True)
-                ]
-                tried[scales] = _laplace(gram, offset, answers)[0] - _PRICE * sum(steps)
-            return tried[scales]
-
-        best = start
-        for _ in range(_SWEEPS):
-            before = best
-            for place in range(len(best)):
-                near = [(*best[:place], scale, *best[place + 1 :]) for scale in {*_SCALES, start[place]}]
-                best = max(sorted(near), key=value)
-            if best == before:
-                break
-        return best
+        grams, offset = _grams(parts, rows, labels), self.offset[rows, labels]
+        start = np.log2([part.start for part in parts])
+        drawn = np.random.default_rng(0).standard_normal((_N_DRAWS, len(parts) + 2))
+        of_trust, of_all, of_each = np.split(drawn, [1, 2], axis=1)
+        trusts = -_SPREAD_OF_TRUST * np.abs(of_trust[:, 0])
+        scales = start + _SPREAD_OF_ALL * of_all + _SPREAD_OF_EACH * of_each
+        evidence = np.array(
+            [
+                _laplace(_mix(grams, 2.0**scale), 2.0**trust * offset, answers)[0]
+                for trust, scale in zip(trusts, scales, strict=True)
+            ]
+        )
+        weights = softmax(evidence)
+        return float(2.0 ** (weights @ trusts)), np.asarray(2.0 ** (weights @ scales))
 
     def fit(
         self,
         rows: NDArray[np.intp],
         labels: NDArray[np.intp],
         answers: Floats,
-        scales: tuple[float, ...],
+        trust: float,
+        scales: Floats,
         *,
         unseen: tuple[NDArray[np.intp], NDArray[np.intp]],
     ) -> Floats:
         """Return the probability that each cell is true, (n, c), from some verified cells and not from others."""
         targets = self._targets(*unseen)
-        found = self.prior
+        # Without answers nothing changes.
+        offset, found = (trust if len(rows) else 1.0) * self.offset, self.prior
         for _ in range(_N_ROUNDS if self.regression is not None else 1):
             parts = self._parts(targets)
-            gram = _mix([_gram(part, rows, labels) for part in parts], scales)
-            alpha = _laplace(gram, self.offset[rows, labels], answers)[1]
-            logits = self.offset.copy()
+            alpha = _laplace(_mix(_grams(parts, rows, labels), scales), offset[rows, labels], answers)[1]
+            logits = offset + _LEVEL**2 * alpha.sum()
             for part, scale in zip(parts, scales, strict=True):
-                if scale > 0:
-                    logits += scale**2 * _predict(part, rows, labels, alpha, self.offset.shape)
+                logits += scale**2 * _predict(part, rows, labels, alpha, offset.shape)
             found = expit(logits)
             targets = np.where(self.candidate, found, self.known)
             targets[rows, labels] = answers
@@ -224,34 +222,16 @@ class _CellModel:
         scores = self.free
         if self.regression is not None:
             scores = _logit(self.regression.scores(targets), _CERTAIN_SCORE)
-        usual = _logit(targets.mean(axis=0), _CERTAIN_SCORE)
-        among = np.where(self.candidate, scores, -np.inf)
-        order = np.sort(among, axis=1)[:, ::-1]
-        count = self.candidate.sum(axis=1)
+        count = np.maximum(self.candidate.sum(axis=1), 1)[:, None]
         # Equal scores, as of clipped ones, share their rank: the order of the labels must not matter.
-        rank = (rankdata(-among, axis=1) - 1) / np.maximum(count - 1, 1)[:, None]
-        best, second = order[:, :1], order[:, 1:2] if scores.shape[1] > 1 else order[:, :1]
-        rival = np.where(among >= best, second, best)
-        distance = np.where(np.isfinite(rival), scores - np.where(np.isfinite(rival), rival, 0.0), 0.0)
-        share = _logit(self.candidate.mean(axis=0), _CERTAIN_SCORE)
-        shape = scores.shape
-        score = self._standardize(scores)
-        relative = self._standardize(scores - usual)
-        context = (
-            rank,
-            distance,
-            np.broadcast_to(np.log(np.maximum(count, 1))[:, None], shape),
-            np.broadcast_to(share, shape),
-        )
+        rank = (rankdata(-np.where(self.candidate, scores, -np.inf), axis=1) - 1) / np.maximum(count - 1, 1)
+        context = np.stack([rank, np.broadcast_to(np.log(count), rank.shape)], axis=-1)
+        score = self._standardize(scores)[..., None]
         return [
             *self.fixed,
-            _Part(values=np.stack([score, relative], axis=-1), by_label=False, start=0.5),
-            _Part(values=score[..., None], by_label=True, start=0.25),
-            _Part(
-                values=np.stack([self._standardize(each) for each in context], axis=-1),
-                by_label=False,
-                start=0.25,
-            ),
+            _Part(values=score, by_label=False, start=0.35),
+            _Part(values=score, by_label=True, start=0.25),
+            _Part(values=context - context[self.candidate].mean(axis=0), by_label=False, start=1.0),
         ]
 
     def _standardize(self, values: Floats) -> Floats:
@@ -263,17 +243,19 @@ class _CellModel:
         )
 
 
-def _mix(grams: list[Floats], scales: tuple[float, ...]) -> Floats:
-    """Return the covariance of all parts together."""
-    scaled = (scale**2 * gram for gram, scale in zip(grams, scales, strict=True))
-    return np.sum(list(scaled), axis=0)
+def _grams(parts: list[_Part], rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
+    """Return the covariance of some cells by each part, (parts, m, m)."""
+    found = []
+    for part in parts:
+        at = _at(part, rows, labels)
+        gram = at @ at.T
+        found.append(gram * (labels[:, None] == labels) if part.by_label else gram)
+    return np.stack(found)
 
 
-def _gram(part: _Part, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
-    """Return the covariance of some cells, (m, m)."""
-    at = _at(part, rows, labels)
-    gram = at @ at.T
-    return gram * (labels[:, None] == labels) if part.by_label else gram
+def _mix(grams: Floats, scales: Floats) -> Floats:
+    """Return the covariance of the common level and of all parts together."""
+    return np.asarray(np.tensordot(scales**2, grams, axes=1) + _LEVEL**2)
 
 
 def _at(part: _Part, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Floats:
