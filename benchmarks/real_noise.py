@@ -242,7 +242,11 @@ def checks(name: str, cells: int, draw: int, cache: Path) -> dict:
         "auc": area(wrong, -found.confidences, left),
         "before": area(wrong, -first.found.confidences, left),
     }
-    for below in (0.2, 0.3, 0.35):
+    order = np.argsort(found.confidences[left], kind="stable")
+    found_wrong = np.cumsum(wrong[left][order])
+    enough = np.searchsorted(found_wrong, 0.4 * found_wrong[-1])
+    row["precision at recall 0.4"] = found_wrong[enough] / (enough + 1)
+    for below in (0.2, 0.3):
         row |= precision_and_recall(found.confidences < below, wrong, left, str(below))
     certain = (found.actions == "drop") & left if found.evidence.drops == "verified" else np.zeros_like(left)
     row |= precision_and_recall(certain, wrong, left, "certified")
@@ -346,7 +350,10 @@ def table_of_order(frame: pd.DataFrame) -> str:
             drops = (
                 []
                 if hundred is None
-                else [f"{hundred[f'precision {b}']:.2f} / {hundred[f'recall {b}']:.2f}" for b in (0.2, 0.35)]
+                else [
+                    *(f"{hundred[f'precision {b}']:.2f} / {hundred[f'recall {b}']:.2f}" for b in (0.2, 0.3)),
+                    f"{hundred['precision at recall 0.4']:.3f}",
+                ]
             )
             cells = [f"{means.loc[n, 'auc']:.3f}" if n in means.index else "" for n in CELLS["order"]]
             rows.append(
@@ -358,8 +365,8 @@ def table_of_order(frame: pd.DataFrame) -> str:
                     f"{(means['auc'] - means['before']).min():+.3f}",
                 ]
             )
-    head = ["set", "without", *(str(n) for n in CELLS["order"]), "drops below .2: precision / recall", "below .35",
-            "least gain"]  # fmt: skip
+    head = ["set", "without", *(str(n) for n in CELLS["order"]), "drops below .2: precision / recall", "below .3",
+            "precision at recall .4", "least gain"]  # fmt: skip
     draws = frame["draw"].max() + 1
     text = f"Area under the ROC curve of wrong tags among the unchecked, by checked tags (mean of {draws} draws):"
     return f"{text}\n\n" + table(head, rows)

@@ -295,8 +295,8 @@ class CandidateLikelihood(BasePMLClassifier):
         if not learned.better:
             # The noise is as assumed, and the likelihood predicts new rows better than a regression.
             return eta.astype(X.dtype)
-        only = {widths[0]: maps[widths[0]]}
-        return self._regress(learned.targets, only, {widths[0]: spectra[widths[0]]}).astype(X.dtype)
+        used = {width: maps[width] for width in widths}
+        return self._regress(learned.targets, used, spectra).astype(X.dtype)
 
     def _fit_votes(
         self,
