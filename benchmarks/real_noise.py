@@ -270,7 +270,7 @@ def area(wrong, scores, among) -> float:
 
 
 def noise_test(name: str, cells: int, draw: int, cache: Path) -> dict:
-    """The test of random noise under uniform noise, with one member, chosen in the first draw: otherwise it takes days."""
+    """The test of random noise under uniform noise; one member, chosen in the first draw, or it takes days."""
     if name not in _KNOWN:
         _KNOWN.clear()
         data = load_dataset(name, random_state=0)

@@ -279,7 +279,7 @@ class TestLearning:
             assert not found.better
             assert_allclose(found.judged, expit(bound_log_odds(p)))
 
-    def test_answers_must_gain_two_standard_errors(self):
+    def test_answers_must_gain_three_standard_errors(self):
         rng = np.random.default_rng(0)
         before = rng.uniform(0.1, 0.9, size=50)
         answers = (rng.random(50) < before).astype(float)
@@ -287,7 +287,7 @@ class TestLearning:
         for step in np.linspace(0, 2, 30):
             judged = expit(logit(before) + step * (answers - 0.5) + rng.normal(size=50))
             gain = np.where(answers > 0, np.log(judged / before), np.log((1 - judged) / (1 - before)))
-            better = gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(50)
+            better = gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(50)
             assert _is_better(judged, before, answers) == better
             decisions.add(bool(better))
         assert decisions == {False, True}

@@ -48,7 +48,7 @@ _GAMMAS = 10.0 ** np.arange(-3, 1.01, 0.5)
 _FEW_CELLS, _FEW_ANSWERS = 50, 8
 _JITTER = 1e-6
 # Standard errors by which answers must be more likely than without them.
-_ERRORS = 2.0
+_ERRORS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
