@@ -272,13 +272,22 @@ def test_a_row_does_not_confirm_itself():
     assert other.confidences[row, 0] > one.confidences[row, 0]
 
 
+def test_sure_labels_stay_sure_among_others():
+    before = np.array([[1.0, 0.0, 0.3], [0.2, 1.0, 0.6], [0.5, 0.5, 0.0]])
+    after = np.array([[1.0, 0.0, 0.9], [0.1, 1.0, 0.7], [1.0, 0.2, 0.0]])
+    found, _ = couple_labels(before, after)
+    np.testing.assert_array_equal(found[(after == 0) | (after == 1)], after[(after == 0) | (after == 1)])
+    assert ((found >= 0) & (found <= 1)).all()
+
+
 def test_labels_do_not_swap_their_classes():
     """Even if a label is said of nearly every row, or of none."""
     X, _, V = simulate()
     V[:, 0], V[:, 1] = 5 - V[:, 0], 0
     found = fit_votes(X, V, 5)
     assert (found.sensitivity > found.false_rate).all()
-    assert np.isfinite(found.confidences).all()
+    for values in (found.confidences, found.probabilities):
+        assert ((values >= 0) & (values <= 1)).all()
 
 
 @pytest.mark.parametrize("vote", [0, 5])

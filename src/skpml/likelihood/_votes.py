@@ -510,8 +510,9 @@ class _VoteModel:
                 ]
                 for parts in (weights, node_posteriors)
             )
-            probabilities = eta * before[0] + (1 - eta) * before[1]
-            confidences = q * after[0] + (1 - q) * after[1]
+            # Sums of shares can exceed 1 by rounding.
+            probabilities = np.minimum(eta * before[0] + (1 - eta) * before[1], 1.0)
+            confidences = np.minimum(q * after[0] + (1 - q) * after[1], 1.0)
         by_annotator = [
             self._mean_rate(each.cell, part, cells)
             for each, part, cells in zip(rates, weights, (q, 1 - q), strict=True)
