@@ -7,12 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from scipy.stats import binom, binomtest, norm
+from scipy.stats import binom, binomtest, hypergeom, t
 from sklearn.linear_model import Ridge
 
 from skpml.likelihood import _cells, certify_drops, estimate_share, learn_from_verified
 from skpml.likelihood._cells import (
     _LEVEL,
+    _SHARED_ANSWERS,
     _CellModel,
     _grams,
     _is_better,
@@ -20,7 +21,6 @@ from skpml.likelihood._cells import (
     _Part,
     _predict,
     _Regression,
-    _wilson,
 )
 from skpml.linalg import spectrum_of
 
@@ -356,6 +356,11 @@ class TestLearning:
             assert_allclose(one / trust, trusts[place] / expected)
 
 
+def reach(n):
+    """Standard errors from the middle to the end of a 90 % interval."""
+    return _SHARED_ANSWERS * t.ppf(0.95, n - 2)
+
+
 class TestShare:
     def make_sample(self, n=120, n_all=3000, seed=0, base=0.4):
         """Predictions of all, of a random sample, and whether it is wrong."""
@@ -370,7 +375,7 @@ class TestShare:
         share, low, high = estimate_share(wrong, np.full(80, 0.2), np.full(1000, 0.2))
         # One degree of freedom for the mean and one for the slope.
         deviation = np.sqrt(80 * (3 / 8) * (5 / 8) / 78 / 80 * (1 - 80 / 1000))
-        assert_allclose((share, low, high), 3 / 8 + norm.ppf(0.95) * deviation * np.array([0, -1, 1]))
+        assert_allclose((share, low, high), 3 / 8 + reach(80) * deviation * np.array([0, -1, 1]))
 
     def test_perfect_predictions_leave_nothing_open(self):
         wrong, _, cells = self.make_sample()
@@ -402,17 +407,37 @@ class TestShare:
         assert_allclose(share, e.mean() + slope * (predicted.mean() - f.mean()))
         residual = e - np.polyval(np.polyfit(f, e, 1), f)
         deviation = np.sqrt(residual @ residual / 118 / 120 * (1 - 120 / 3000))
-        assert_allclose((low, high), share + norm.ppf(0.95) * deviation * np.array([-1, 1]))
+        assert_allclose((low, high), share + reach(120) * deviation * np.array([-1, 1]))
 
     @pytest.mark.parametrize("level", [0.8, 0.95])
     @pytest.mark.parametrize(("n_wrong", "n"), [(0, 10), (3, 10), (10, 10), (20, 49), (7, 90), (85, 90)])
-    def test_few_cells_or_answers_get_the_interval_of_wilson(self, n_wrong, n, level):
+    def test_few_cells_or_answers_get_the_exact_interval(self, n_wrong, n, level):
         predicted = np.linspace(0, 1, n)
-        # So many cells that the sample is hardly a part of them.
-        everything = np.broadcast_to(0.5, 10**15)
+        # So many cells that the sample is hardly a part of them: the interval of Clopper and Pearson.
+        everything = np.broadcast_to(0.5, 10**7)
         share, low, high = estimate_share(np.arange(n) < n_wrong, predicted, everything, level=level)
-        expected = binomtest(n_wrong, n).proportion_ci(level, method="wilson")
-        assert_allclose((share, low, high), (n_wrong / n, *expected), atol=1e-6)
+        expected = binomtest(n_wrong, n).proportion_ci(level, method="exact")
+        assert_allclose((share, low, high), (n_wrong / n, *expected), atol=1e-5)
+
+    @pytest.mark.parametrize(("n_all", "n"), [(60, 12), (40, 39), (9, 1)])
+    def test_the_exact_interval_has_every_count_that_is_not_too_unlikely(self, n_all, n):
+        level, everything = 0.9, np.full(n_all, 0.5)
+        for n_wrong in range(n + 1):
+            _, low, high = estimate_share(np.arange(n) < n_wrong, everything[:n], everything, level=level)
+            counts = np.arange(n_all + 1)
+            at_most = hypergeom.cdf(n_wrong, n_all, counts, n)
+            at_least = hypergeom.sf(n_wrong - 1, n_all, counts, n)
+            allowed = counts[np.minimum(at_most, at_least) >= 0.05 - 1e-9]
+            assert_allclose((low * n_all, high * n_all), (allowed[0], allowed[-1]), atol=1e-9)
+
+    @pytest.mark.parametrize("n_wrong", [0, 3, 20, 41, 60])
+    def test_the_exact_interval_holds_at_least_as_often_as_promised(self, n_wrong):
+        n_all, n, held = 60, 15, 0.0
+        for found in range(n + 1):
+            _, low, high = estimate_share(np.arange(n) < found, np.full(n, 0.5), np.full(n_all, 0.5))
+            if low - 1e-9 <= n_wrong / n_all <= high + 1e-9:
+                held += hypergeom.pmf(found, n_all, n_wrong, n)
+        assert held >= 0.9
 
     @pytest.mark.parametrize("n", [30, 120])
     def test_a_sample_of_all_leaves_nothing_open(self, n):
@@ -447,16 +472,11 @@ class TestShare:
             _, low, high = estimate_share(wrong[cells], predicted[cells], predicted, level=level)
             held += low <= wrong.mean() <= high
             width += (high - low) / n_draws
-            ends = binomtest(int(wrong[cells].sum()), n).proportion_ci(level, method="wilson")
+            ends = binomtest(int(wrong[cells].sum()), n).proportion_ci(level, method="exact")
             plain[draw] = ends.high - ends.low
         # Three standard errors of the count; the normal approximation may cost one in a hundred.
         assert held / n_draws >= level - 0.01 - 3 * np.sqrt(level * (1 - level) / n_draws)
         assert width < plain.mean()
-
-    def test_wilson_in_the_limits(self):
-        assert _wilson(0.3, 10, 0.0) == (0.3, 0.3)
-        assert_allclose(_wilson(0.0, 10, 2.0), (0, 4 / 14))
-        assert_allclose(_wilson(0.5, 10**12, 2.0), (0.5, 0.5), atol=1e-5)
 
 
 def certify_slowly(confidences, wrong, precision, level):

@@ -17,6 +17,7 @@ models: so the differences between answers and predictions also hold for cells t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit, softmax
-from scipy.stats import binom, norm, rankdata
+from scipy.stats import binom, hypergeom, rankdata, t
 from sklearn.utils import Bunch
 
 from skpml.linalg import Spectrum, leverages
@@ -46,6 +47,8 @@ _MOST_ANSWERS = 400
 _GAMMAS = 10.0 ** np.arange(-3, 1.01, 0.5)
 # Below so many cells, or so many of each answer, the normal approximation is not used.
 _FEW_CELLS, _FEW_ANSWERS = 50, 8
+# The models of the folds share most of their answers: errors vary more than residuals show, in measurements by so much.
+_SHARED_ANSWERS = 1.05
 _JITTER = 1e-6
 # Standard errors by which answers must be more likely than without them.
 _ERRORS = 3.0
@@ -322,30 +325,37 @@ def estimate_share(
     """Estimate the share of wrong cells, with an interval, from a random sample of all cells.
 
     ``predicted`` are probabilities of being wrong of the sample, by models that did not see it, and ``all_predicted``
-    those of all cells: prediction-powered inference. With few cells, or few of one answer, the plain share and Wilson's
-    interval.
+    those of all cells: prediction-powered inference. With few cells, or few of one answer, the plain share and the shares
+    under which so many wrong cells, or so few, are not too unlikely: the exact interval.
     """
     n, n_all = len(wrong), len(all_predicted)
     if n == 0:
         return float(np.mean(all_predicted)), 0.0, 1.0
     e = wrong.astype(np.float64)
-    reach = float(norm.ppf((1 + level) / 2))
-    finite = max(1 - n / n_all, 0.0)
     if n < _FEW_CELLS or min(e.sum(), n - e.sum()) < _FEW_ANSWERS:
-        return (float(e.mean()), *_wilson(float(e.mean()), n, reach * finite**0.5))
+        n_wrong, tail = int(e.sum()), (1 - level) / 2
+        least = _least_count(n_wrong, n, n_all, tail)
+        most = n_all - _least_count(n - n_wrong, n, n_all, tail)
+        return n_wrong / n, least / n_all, most / n_all
     spread = predicted.var(ddof=1)
     slope = float(np.clip(np.cov(e, predicted)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
     share = float(slope * all_predicted.mean() + np.mean(e - slope * predicted))
     # One degree of freedom for the mean, one for the slope.
-    variance = np.sum((e - slope * predicted - np.mean(e - slope * predicted)) ** 2) / (n - 2) / n * finite
-    half = reach * float(variance) ** 0.5
+    variance = np.sum((e - slope * predicted - np.mean(e - slope * predicted)) ** 2) / (n - 2) / n
+    finite = max(1 - n / n_all, 0.0)
+    half = _SHARED_ANSWERS * float(t.ppf((1 + level) / 2, n - 2)) * float(variance * finite) ** 0.5
     return float(np.clip(share, 0, 1)), max(share - half, 0.0), min(share + half, 1.0)
 
 
-def _wilson(share: float, n: int, reach: float) -> tuple[float, float]:
-    middle = (share + reach**2 / (2 * n)) / (1 + reach**2 / n)
-    half = reach * (share * (1 - share) / n + reach**2 / (4 * n**2)) ** 0.5 / (1 + reach**2 / n)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+def _least_count(found: int, n: int, n_all: int, tail: float) -> int:
+    """Return the least number of wrong cells of all with which at least ``found`` of n random ones are not too unlikely."""
+    possible = range(found, n_all - n + found + 1)
+    # Equality is up to rounding.
+    least = tail * (1 - 1e-9)
+    likely = bisect_left(
+        possible, True, key=lambda n_wrong: hypergeom.sf(found - 1, n_all, n_wrong, n) >= least
+    )
+    return possible[min(likely, len(possible) - 1)]
 
 
 def certify_drops(
