@@ -348,7 +348,7 @@ def estimate_share(
 
 
 def _least_count(found: int, n: int, n_all: int, tail: float) -> int:
-    """Return the least number of wrong cells of all with which at least ``found`` of n random ones are not too unlikely."""
+    """Return the least number of wrong cells with which ``found`` or more of n random ones are not too unlikely."""
     possible = range(found, n_all - n + found + 1)
     # Equality is up to rounding.
     least = tail * (1 - 1e-9)
