@@ -58,12 +58,15 @@ SETS = {
     "test": ["birds-4", "scene-3", "image-3", "genbase-5", "arts-7", "recreation-7", "health-7"],
     "classifier": [
         "given:mirflickr_subset5000", "label:scene-3", "instance:emotions-4", "instance:scene-3", "instance:birds-4",
-        "instance:image-3", "given:emotions-4", "given:scene-3",
+        "instance:image-3", "instance:digits", "instance:genbase-5", "instance:yeast-7", "given:emotions-4",
+        "given:scene-3",
     ],
 }  # fmt: skip
 CELLS = {"order": (10, 25, 50, 100, 200), "intervals": (30, 100, 300)}
 DRAWS = {"order": 20, "intervals": 200, "test": 100}
 RULE = {"drop_below": 0.25, "keep_above": 0.75, "budget": None}
+# Candidates of each row of the digits with instance noise.
+K_OF_DIGITS = 6
 # Rows of the sets on which random noise is tested.
 MOST_ROWS = 2500
 QUIET = {"on_empty": "ignore"}
@@ -146,7 +149,9 @@ def load(name: str):
     else:
         data = load_dataset(base, random_state=0)
         X, Y, truth = data.X, np.asarray(data.candidates), np.asarray(data.truth)
-    k = int(base.rsplit("-", 1)[1]) if base[-1].isdigit() and "-" in base else 0
+    k = K_OF_DIGITS if base == "digits" else 0
+    if base[-1].isdigit() and "-" in base:
+        k = int(base.rsplit("-", 1)[1])
     if kind == "label":
         Y = label_dependent(truth, k, random_state=0)
     elif kind == "instance":
