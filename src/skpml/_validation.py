@@ -64,12 +64,23 @@ def check_finite(X: Any, names: Any = None, *, where: str = "Input X") -> None:
     )
 
 
+def check_sparse_structure(matrix: Any, name: str) -> None:
+    """Raise if indices of a sparse matrix point outside of it; any operation on it would crash or read foreign memory."""
+    if not hasattr(matrix, "check_format"):
+        return
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a valid sparse matrix, it may be damaged: {error}.") from error
+
+
 def check_indicator(matrix: Any, name: str, *, minus_one_is_zero: bool = False) -> NDArray[np.uint8]:
     """Convert a two-dimensional 0/1 matrix to dense ``uint8``; an error names the first other value.
 
     ``minus_one_is_zero`` reads −1 as 0, as MATLAB files often have it.
     """
     columns = getattr(matrix, "columns", None)
+    check_sparse_structure(matrix, name)
     given = values = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     if values.ndim != 2:
         raise ValueError(f"{name} should be a 2d matrix of 0 and 1, got shape {values.shape}.")

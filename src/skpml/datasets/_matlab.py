@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,10 +11,10 @@ import scipy.io
 import scipy.sparse as sp
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import EmptyPolicy
+from skpml._validation import EmptyPolicy, check_sparse_structure
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import PartialDataset, as_label_matrix, build_dataset
-from skpml.tables import Argument, TableError, parsing
+from skpml.tables import Argument, TableError, check_unpacked_size, parsing
 
 LabelLayout = Literal["rows_by_labels", "labels_by_rows"]
 
@@ -89,6 +90,9 @@ def _load(path: Path) -> dict[str, Any]:
         problem = "MATLAB version 7.3 files are not read; save it again in MATLAB with save(file, ..., '-v7')"
         raise TableError(problem, path=path)
     with parsing(path, "MATLAB"):
+        held = scipy.io.whosmat(path, appendmat=False)
+        dense = (math.prod(shape) for _, shape, kind in held if kind not in ("sparse", "unknown"))
+        check_unpacked_size(path, 8 * sum(dense))
         loaded = scipy.io.loadmat(path, appendmat=False)
     variables = {name: value for name, value in loaded.items() if not name.startswith("__")}
     if _OURS in variables and (missing := set(_text(variables[_OURS]).split()) - set(variables)):
@@ -120,6 +124,10 @@ def _matrix(path: Path, variables: dict[str, Any], name: str) -> Any:
     if not sp.issparse(value) and (value.ndim != 2 or value.dtype.kind not in "buif"):
         problem = f"variable {name!r} must be a matrix of numbers, got {value.dtype} {value.shape}"
         raise TableError(problem, path=path)
+    try:
+        check_sparse_structure(value, f"variable {name!r}")
+    except ValueError as error:
+        raise TableError(str(error), path=path) from error
     return value
 
 

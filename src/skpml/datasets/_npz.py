@@ -14,7 +14,7 @@ from skpml._docstrings import fill_docstring
 from skpml._validation import EmptyPolicy
 from skpml._writing import replacing
 from skpml.datasets._partial_dataset import PartialDataset, build_dataset
-from skpml.tables import TableError, parsing, read_arrays
+from skpml.tables import TableError, check_unpacked_size, parsing, read_arrays
 
 _SPARSE_KEYS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
@@ -61,6 +61,8 @@ def _features(path: Path, arrays: dict[str, Any]) -> Any:
         raise TableError(f"sparse X lacks {missing}; it needs {', '.join(_SPARSE_KEYS)}", path=path)
     with parsing(path, "npz"):
         data, indices, indptr, shape = (arrays[key] for key in _SPARSE_KEYS)
+        # A model keeps some numbers for every column, empty ones too.
+        check_unpacked_size(path, 8 * int(shape[1]))
         matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
         matrix.check_format(full_check=True)
         return matrix

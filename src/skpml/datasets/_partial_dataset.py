@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skpml._validation import EmptyPolicy, check_finite, check_indicator, check_occupied
+from skpml._validation import (
+    EmptyPolicy,
+    check_finite,
+    check_indicator,
+    check_occupied,
+    check_sparse_structure,
+)
 from skpml.tables import LabelMatrix, TableError, find_repeated, format_names, number_names
 
 
@@ -267,6 +273,7 @@ def as_features(values: Any, feature_names: tuple[str, ...] | None = None) -> An
     """
     if not sp.issparse(values):
         values = np.asarray(values)
+    check_sparse_structure(values, "X")
     if values.ndim != 2:
         raise ValueError(f"X must be a matrix of rows × features, got {values.ndim} dimension(s)")
     dtype = values.dtype.newbyteorder("=") if values.dtype in (np.float32, np.float64) else np.float64
@@ -276,7 +283,6 @@ def as_features(values: Any, feature_names: tuple[str, ...] | None = None) -> An
         raise ValueError(f"X must hold numbers, got values of type {values.dtype}") from exc
     if sp.issparse(matrix):
         matrix = sp.csr_array(matrix)
-        matrix.check_format(full_check=True)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         index_type = np.int32 if max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max else np.int64

@@ -1,7 +1,8 @@
 """Read labeled tables (CSV, TSV, TXT, Parquet) into arrays, and write copies without wrong labels."""
 
 # ruff: noqa: F401, I001 -- names for other packages that are not public
-from skpml.tables._errors import Argument, TableError, message_of, parsing, refuse_arguments, require_extra
+from skpml.tables._errors import Argument, TableError, check_unpacked_size, message_of, parsing
+from skpml.tables._errors import refuse_arguments, require_extra
 from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLUMN, TRUTH_PREFIX, Columns
 from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names
 from skpml.tables._columns import looks_like_labels, quote_text

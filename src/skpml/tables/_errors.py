@@ -10,6 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+# A file may unpack into this many times its size, and into this many bytes in any case. Data sets reach 25.
+_MOST_UNPACKED, _UNPACKED_AT_LEAST = 100, 1 << 30
+
 
 class Argument(NamedTuple):
     """An argument that a message mentions.
@@ -133,6 +136,17 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
     except Exception as error:
         problem = f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({message_of(error)})"
         raise TableError(problem, path=path, expected=kind) from error
+
+
+def check_unpacked_size(path: Path, n_bytes: int, packed: int | None = None) -> None:
+    """Raise before anything is unpacked if that would take much memory for a small file; `packed` is its size."""
+    packed = path.stat().st_size if packed is None else packed
+    if n_bytes > max(_UNPACKED_AT_LEAST, _MOST_UNPACKED * packed):
+        problem = (
+            f"takes {n_bytes / 2**30:,.1f} GiB unpacked, more than {_MOST_UNPACKED} times its size, so it is refused; if "
+            "that is meant, write it without compression"
+        )
+        raise TableError(problem, path=path, value=n_bytes)
 
 
 def message_of(error: BaseException) -> str:

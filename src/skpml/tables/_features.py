@@ -13,7 +13,7 @@ import numpy as np
 
 from skpml._validation import check_finite
 from skpml.tables._columns import check_file, format_names
-from skpml.tables._errors import Argument, TableError, parsing
+from skpml.tables._errors import Argument, TableError, check_unpacked_size, parsing
 
 EMBEDDING_SUFFIXES = (".npy", ".npz")
 _USUAL_KEYS = ("embeddings", "X")
@@ -77,6 +77,7 @@ def read_arrays(path: Path) -> dict[str, Any]:
             (promised,) = struct.unpack_from("<H", content, content.rindex(b"PK\5\6") + 10)
             if promised != len(members):
                 raise TableError(f"damaged: lists {len(members)} of its {promised} arrays", path=path)
+            check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
             return {
                 member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
                 for member in members

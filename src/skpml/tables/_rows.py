@@ -15,7 +15,7 @@ import numpy as np
 
 from skpml.tables._columns import FLAGS, parse_flag
 from skpml.tables._dialect import THOUSANDS, Dialect, parser_options, wrong_encoding
-from skpml.tables._errors import Argument, TableError, parsing, require_extra
+from skpml.tables._errors import Argument, TableError, check_unpacked_size, parsing, require_extra
 
 Progress = Callable[[int, int | None, str], None]
 _REPORTED_EVERY = 2000
@@ -338,12 +338,21 @@ class ParquetRows:
     def batches(self, columns: Sequence[str]) -> Iterator[ParquetBatch]:
         """Yield the rows with some of their columns."""
         done, total = 0, self._file.metadata.num_rows
+        # Repeated values take no space in a Parquet file.
+        check_unpacked_size(self._path, total * sum(map(self._width, columns)))
         with parsing(self._path, "Parquet"):
             for batch in self._file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
                 yield ParquetBatch(batch)
                 done += batch.num_rows
                 if self._progress is not None:
                     self._progress(done, total, f"reading {self._path.name}")
+
+    def _width(self, name: str) -> int:
+        """Return the bytes of a value in memory; 0 if that depends on the value."""
+        try:
+            return int(self._file.schema_arrow.field(name).type.bit_width + 7) // 8
+        except ValueError:
+            return 0
 
 
 def write_parquet(path: Path, columns: dict[str, Any]) -> None:

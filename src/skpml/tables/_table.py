@@ -38,6 +38,8 @@ _SEPARATORS = ",;|/\t"
 _MISSING = ("", "nan", "na", "null", "none", "inf", "-inf")
 # More cells than this are not labels of rows; the column holds something else, such as text.
 _MOST_CELLS = 1 << 31
+# So are more labels than this if they occur less than twice, on average.
+_FEW_LABELS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -318,7 +320,8 @@ class _Content:
         if not names:
             problem = f"column {label_columns[0]!r} holds no tag in any row"
             raise TableError(problem, path=self.path, column=label_columns[0])
-        if self._tags and self.n_rows * len(names) > _MOST_CELLS:
+        rarely = len(names) > _FEW_LABELS and sum(map(len, self._tags.values())) < 2 * len(names)
+        if self._tags and not self._fixed and (rarely or self.n_rows * len(names) > _MOST_CELLS):
             column = next(iter(self._tags.values())).column
             raise TableError(
                 f"column {column!r} holds {len(names):,} different tags: does it hold tags, separated by "
@@ -419,6 +422,9 @@ class _TagCollector:
         self._tags, self._ends = array("q"), array("q")
         self._n_separated = 0
         self._n_other = dict.fromkeys((mark for mark in _SEPARATORS if mark != separator), 0)
+
+    def __len__(self) -> int:
+        return len(self._tags)
 
     def add(self, cells: Sequence[Any], *, fixed: bool) -> None:
         """Take the tags of some rows: texts such as ``"lake; sea"``, or lists."""
