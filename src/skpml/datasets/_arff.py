@@ -117,7 +117,8 @@ def _label_mask(
             raise TableError(f"has no attribute for the label(s) {format_names(missing)}", path=path)
         if not names:
             raise TableError(Argument("label_attributes"), " names no label", path=path)
-        masks.append([name in names for name in table.names])
+        labels = set(names)
+        masks.append([name in labels for name in table.names])
     if not masks:
         raise TableError(
             f"cannot tell labels from features: put Mulan's label file at {beside.name}, pass ", Argument("xml", ...),
@@ -248,6 +249,7 @@ def read_arff_table(path: Path, *, encoding: str, ignore: tuple[str, ...] = ()) 
 
 
 def _read_header(path: Path, lines: list[str], table: ArffTable) -> int:
+    seen: set[str] = set()
     for number, raw in enumerate(lines, start=1):
         line = raw.strip()
         keyword = line.partition(" ")[0].partition("\t")[0].lower()
@@ -258,7 +260,11 @@ def _read_header(path: Path, lines: list[str], table: ArffTable) -> int:
         if keyword == "@relation" and (match := _RELATION.match(line)):
             table.relation = _unquote(match[1].strip())
         elif keyword == "@attribute" and (match := _ATTRIBUTE.match(line)):
-            _add_attribute(path, number, table, _unquote(match[1]), match[2].strip())
+            name = _unquote(match[1])
+            if name in seen:
+                raise TableError(f"attribute {name!r} is declared twice", line=number, path=path)
+            seen.add(name)
+            _add_attribute(path, number, table, name, match[2].strip())
         elif match := _MARKER.match(line):
             table.markers[match[1]] = match[2].strip()
         elif line and not line.startswith("%"):
@@ -268,8 +274,6 @@ def _read_header(path: Path, lines: list[str], table: ArffTable) -> int:
 
 
 def _add_attribute(path: Path, number: int, table: ArffTable, name: str, declared: str) -> None:
-    if name in table.names:
-        raise TableError(f"attribute {name!r} is declared twice", line=number, path=path)
     kind: list[str] | str | None
     word = declared.split()[0].lower()
     if declared.startswith("{"):

@@ -140,15 +140,15 @@ class Resolved(NamedTuple):
 
 def resolve_rows(path: Path, header: Sequence[str], wanted: Columns) -> Resolved:
     """Check that a file without labels has all columns that are named; nothing else is read."""
-    _check_distinct(path, [name for name in header if name in wanted.named])
+    present, named = set(header), set(wanted.named)
+    _check_distinct(path, [name for name in header if name in named])
     features = wanted.features or ()
-    if missing := [name for name in features if name not in set(header)]:
+    if missing := [name for name in features if name not in present]:
         problem = (
             f"lacks {len(missing)} of the {len(features)} columns that are needed: {format_names(missing)}"
         )
         raise TableError(problem, path=path, column=missing[0], expected=tuple(features))
-    for name in wanted.named:
-        _check_present(path, header, name)
+    _check_present(path, header, wanted.named)
     return Resolved(replace(wanted, features=features), (), (), ())
 
 
@@ -160,14 +160,13 @@ def resolve_columns(
     `truth` also looks for true labels by name, and permits files without features; `embeddings` says that the features
     are in another file.
     """
-    for name in wanted.named:
-        _check_present(path, header, name)
-    _check_distinct(path, [name for name in header if name not in wanted.ignore])
+    _check_present(path, header, wanted.named)
+    ignored = set(wanted.ignore)
+    _check_distinct(path, [name for name in header if name not in ignored])
     found, label_names = _find_labels(path, header, wanted, truth=truth)
     labels = (*found.label_columns, *found.true_label_columns)
-    others = tuple(
-        name for name in header if looks_like_labels(wanted, name) and name not in (*labels, *wanted.named)
-    )
+    known = {*labels, *wanted.named}
+    others = tuple(name for name in header if looks_like_labels(wanted, name) and name not in known)
     single = {role: getattr(wanted, role) for role in ("text", "image", "id")}
     for role, name in single.items():
         if name in labels:
@@ -182,7 +181,8 @@ def resolve_columns(
     elif wanted.text is not None or embeddings:
         features = ()
     else:
-        features = tuple(name for name in header if name not in taken and name not in others)
+        taken.update(others)
+        features = tuple(name for name in header if name not in taken)
     if not (features or truth or embeddings or wanted.features is not None or wanted.text is not None):
         raise TableError(
             "has no columns left to learn from: name a column of text (", Argument("text", ...), "), a file of "
@@ -198,7 +198,8 @@ def _find_labels(
     path: Path, header: Sequence[str], wanted: Columns, *, truth: bool
 ) -> tuple[Columns, tuple[str, ...] | None]:
     """Find the columns of candidates and of true labels, and the label names if 0/1 columns or the caller give them."""
-    free = [name for name in header if name not in {*wanted.ignore, *wanted.true_label_columns}]
+    taken = {*wanted.ignore, *wanted.true_label_columns}
+    free = [name for name in header if name not in taken]
     found, names = wanted, _strip_prefix(wanted.labels, wanted.prefix)
     true_names = _strip_prefix(wanted.true_labels, wanted.true_prefix)
     if not wanted.label_columns:
@@ -211,7 +212,8 @@ def _find_labels(
         elif CANDIDATE_COLUMN in free and not alike:
             found = replace(found, tags=CANDIDATE_COLUMN)
     true = [name for name in free if name == TRUTH_COLUMN or name.startswith(wanted.true_prefix)]
-    true = [name for name in true if name not in found.label_columns]
+    candidates = set(found.label_columns)
+    true = [name for name in true if name not in candidates]
     if truth and not wanted.true_label_columns:
         flags = tuple(name for name in true if name.startswith(wanted.true_prefix))
         if flags:
@@ -242,7 +244,8 @@ def _find_labels(
     if sorted(given) != sorted(flag_names):
         problem = f" must name the labels of the 0/1 columns, {format_names(flag_names)}, in any order"
         raise TableError(Argument("label_names"), problem, path=path, value=given, expected=flag_names)
-    order = [flag_names.index(name) for name in given]
+    place_of = {name: place for place, name in enumerate(flag_names)}
+    order = [place_of[name] for name in given]
     ordered: dict[str, Any] = {
         role: tuple(flags[place] for place in order)
         for role in ("labels", "true_labels")
@@ -265,8 +268,10 @@ def _check_distinct(path: Path, names: Sequence[str]) -> None:
         raise TableError(problem, path=path, line=1, column=twice[0])
 
 
-def _check_present(path: Path, header: Sequence[str], name: str) -> None:
-    if name in header:
+def _check_present(path: Path, header: Sequence[str], names: Sequence[str]) -> None:
+    present = set(header)
+    name = next((name for name in names if name not in present), None)
+    if name is None:
         return
     near = difflib.get_close_matches(name, header, n=1) or [
         other for other in header if other.strip().lower() == name.strip().lower()

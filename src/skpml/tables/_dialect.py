@@ -177,6 +177,9 @@ def detect_dialect(
     """
     path = Path(path)
     check_file(path)
+    # A table may have many columns, and each is looked up.
+    columns, not_numbers = set(columns), set(not_numbers)
+    numbers = None if numbers is None else set(numbers)
     known = _detect_encoding(path, dialect or Dialect())
     lines = _first_lines(path, known)
     if known.quote is None:
