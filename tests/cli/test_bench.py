@@ -180,7 +180,7 @@ def test_a_new_users_mistakes_with_a_file(refused: Callable[..., str], folder: P
             text,
             "has no true labels",
         ),
-        (("", ""), text.replace(";", "|", 1), "photos.csv, line 2: every true label must be a candidate: "),
+        (("", ""), text.replace(";", " ", 1), "photos.csv, line 2: every true label must be a candidate: "),
     ):
         (folder / "own.toml").write_text(
             'name = "own"\n' + reading.replace(*change) + own.removeprefix('name = "own"\n')

@@ -191,13 +191,13 @@ def test_blank_lines_are_no_rows(file):
 
 
 def test_a_separator_that_never_occurs_is_refused_unless_it_is_given(file):
-    path = file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n3,sea\n')
+    path = file('x,tags\n1,"sea,sky"\n2,"sky,sea"\n')
     refused(lambda: read(path), argument="separator", column="tags", value=";", expected=",")
     table = read(path, separator=";")
-    assert table.label_names == ("sea", "sea,sky", "sky,sea")
+    assert table.label_names == ("sea,sky", "sky,sea")
     assert "most hold ','" in table.notes[-1]
     assert read(path, separator=",").notes == ()
-    assert read(file('x,tags\n1,"sea,sky"\n2,sky\n3,sea\n')).notes == ()
+    assert read(file('x,tags\n1,"sea,sky"\n2,sky\n3,sea\n')).separator == ","
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

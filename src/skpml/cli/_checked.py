@@ -63,8 +63,8 @@ def _read_columns(table: Table, columns: tuple[str, str]) -> NDArray[np.int8]:
     yes, no = (
         read_table(
             table.path, columns=Columns(tags=name, features=(), label_names=table.label_names), dialect=table.dialect,
-            separator=table.separator,
-        ).candidates > 0
+            separator=table.separator, merge_case=table.merge_case,
+        ).candidates[slice(None) if table.kept_rows is None else table.kept_rows] > 0
         for name in columns
     )  # fmt: skip
     if (both := yes & no).any():

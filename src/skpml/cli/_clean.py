@@ -107,7 +107,10 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
             raise click.ClickException(f"{path}: {part} has no setting {unknown[0]!r}")
     for part, values in (("reading", reading), ("checked", checked), ("voted", voted)):
         for name, value in values.items():
-            if not all(isinstance(text, str) for text in (value if isinstance(value, list) else [value])):
+            is_flag = name in ui.FLAGS and value is True
+            if not is_flag and not all(
+                isinstance(text, str) for text in (value if isinstance(value, list) else [value])
+            ):
                 raise click.ClickException(f"{path}: {part}.{name} must be text")
     for values in (reading, checked, voted):
         values |= {name: str(path.parent / values[name]) for name in _FILES if name in values}
@@ -139,7 +142,11 @@ def _format_settings(
     """Return the settings file: what reproduces the output, and digests that identify the files."""
     # In a fixed order, since options have that of the command line.
     stored, stored_checked, stored_votes = (
-        {name: _store(name, value, cleaned) for name in names if (value := values[name]) not in (None, ())}
+        {
+            name: _store(name, value, cleaned)
+            for name in names
+            if (value := values[name]) not in (None, (), False)
+        }
         for names, values in ((ui.TABLE_OPTIONS, reading), (_CHECKED, checked), (_VOTES, voted))
     )
     content = {"skpml": __version__, "data": source.name, "sha256": _digest(source), "cleaned_sha256": _digest(cleaned),

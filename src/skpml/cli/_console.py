@@ -98,7 +98,7 @@ def format_error(error: BaseException) -> str:
 def _format_argument(argument: Any) -> str:
     """Return an argument as an option: ``separator=","`` in Python is ``--separator ','`` here."""
     flag, metavar, _ = TABLE_OPTIONS.get(argument.name, (f"--{argument.name.replace('_', '-')}", "VALUE", ""))
-    if argument.value is None:
+    if argument.value is None or argument.name in FLAGS:
         return flag
     values = argument.value if isinstance(argument.value, (list, tuple)) else [argument.value]
     return " ".join(f"{flag} {metavar if value is ... else repr(value)}" for value in values)
@@ -196,7 +196,10 @@ TABLE_OPTIONS = {
     "features": ("--feature", "COLUMN", "Numeric column to learn from; repeatable.  [default: all remaining columns]"),
     "ignore": ("--ignore", "COLUMN", "Column that is not used; repeatable."),
     "embeddings": ("--embeddings", "FILE", "An .npy or .npz file with one row of features per row of DATA."),
-    "separator": ("--separator", "TEXT", 'Separator of tags.  [default: ";"]'),
+    "separator": ("--separator", "TEXT", 'Separator of tags; "[]" for lists written as text.  [default: detected]'),
+    "merge_case": ("--merge-case", "", "Tags that differ in case or in blanks only are one label."),
+    "skip_untagged": ("--skip-untagged", "", "Leave out rows without tags, as not tagged yet.  [default: they have no "
+                      "label]"),
     "encoding": ("--encoding", "NAME", "Encoding of a text file.  [default: detected]"),
     "delimiter": ("--delimiter", "CHAR", 'Delimiter of columns; "tab" for tabs.  [default: detected]'),
     "quote": ("--quote", "CHAR", "Quote character.  [default: detected]"),
@@ -206,6 +209,7 @@ TABLE_OPTIONS = {
                        "label_layout=labels_by_rows for MATLAB; repeatable."),
 }  # fmt: skip
 _REPEATABLE = ("labels", "true_labels", "features", "ignore", "reader_options")
+FLAGS = ("merge_case", "skip_untagged")
 _Command = Callable[..., Any]
 
 
@@ -222,7 +226,8 @@ def table_options(command: _Command) -> _Command:
 
     for name, (flag, metavar, help) in reversed(TABLE_OPTIONS.items()):
         flags = ("-O", flag) if name == "reader_options" else (flag,)
-        gather = click.option(*flags, name, metavar=metavar, help=help, multiple=name in _REPEATABLE)(gather)
+        kind = {"is_flag": True} if name in FLAGS else {"metavar": metavar, "multiple": name in _REPEATABLE}
+        gather = click.option(*flags, name, help=help, **kind)(gather)
     return gather
 
 
@@ -249,10 +254,12 @@ def table_arguments(reading: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `skpml.tables.read_table` for the options that were given."""
     from skpml.tables import Columns, Dialect
 
-    given = {name: value for name, value in reading.items() if value not in (None, ())}
+    given = {name: value for name, value in reading.items() if value not in (None, (), False)}
     names = [{field.name for field in dataclasses.fields(kind)} & given.keys() for kind in (Columns, Dialect)]
     columns, dialect = ({name: given[name] for name in group} for group in names)
-    others: dict[str, Any] = {name: given[name] for name in ("separator", "embeddings") if name in given}
+    others: dict[str, Any] = {
+        name: given[name] for name in ("separator", *FLAGS, "embeddings") if name in given
+    }
     return {"columns": Columns(**columns), "dialect": Dialect(**dialect), **others}
 
 
@@ -291,7 +298,9 @@ def _load_dataset(name: str, reading: dict[str, Any]) -> LabelTable:
     from skpml.datasets import list_datasets, load_dataset, split_configuration
     from skpml.tables import Table
 
-    if given := [flag for key, (flag, *_) in TABLE_OPTIONS.items() if reading[key] not in (None, (), [])]:
+    if given := [
+        flag for key, (flag, *_) in TABLE_OPTIONS.items() if reading[key] not in (None, (), [], False)
+    ]:
         raise click.UsageError(f"{given[0]} is for files, but {name!r} is the name of a data set")
     names = [entry.name for entry in list_datasets()]
     # "emotions-3" means three candidates per row.

@@ -66,13 +66,13 @@ def read_voted(
         except TableError as error:
             error.path = source if error.path == copy else error.path
             raise
-        yield _as_arguments(table, votes, path)
+        yield _as_arguments(table, _merge_spellings(votes, table), path)
 
 
 def _check_options(source: Path, reading: dict[str, Any], path: Path) -> None:
     if source.suffix.lower() == ".parquet" or not ui.is_table(source):
         raise click.UsageError(f"--votes is for text tables such as .csv, which {source} is not")
-    for name in ("labels", "true_tags", "true_labels"):
+    for name in ("labels", "true_tags", "true_labels", "skip_untagged"):
         if reading[name]:
             option = ui.TABLE_OPTIONS[name][0]
             raise click.UsageError(
@@ -176,6 +176,16 @@ def _read_votes(
             "is known about rows that nobody saw, so remove them, or add a line with an empty label if somebody saw them"
         )
     return votes
+
+
+def _merge_spellings(votes: list[tuple[int, str, str]], table: Table) -> list[tuple[int, str, str]]:
+    """Return the votes for the labels of the table, if it merges tags that differ in case only."""
+    from skpml.tables import fold_tag
+
+    if not table.merge_case:
+        return votes
+    name = {fold_tag(label): label for label in table.label_names}
+    return sorted({(row, annotator, name.get(fold_tag(label), label)) for row, annotator, label in votes})
 
 
 def _as_arguments(table: Table, votes: Sequence[tuple[int, str, str]], path: Path) -> Voted:

@@ -190,6 +190,9 @@ def read_as_table(
             problem = f" does not apply to {suffix} files"
             raise TableError(Argument("reader_options"), problem, value=reader_options)
         return read_table(path, columns=columns, dialect=dialect, embeddings=embeddings, **options)
+    for name in ("merge_case", "skip_untagged"):
+        if options.get(name):
+            raise TableError(Argument(name), f" does not apply to {suffix} files", path=path, value=True)
     reading = dict(reader_options or {})
     if suffix == ".arff":
         labels = columns.labels or reading.get("label_attributes")

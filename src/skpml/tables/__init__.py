@@ -12,6 +12,7 @@ from skpml.tables._features import as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
 from skpml.tables._table import TABLE_SUFFIXES, FeatureKind, LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled, number_names
+from skpml.tables._tags import find_twins, fold_tag
 from skpml.tables._copying import check_drop, check_suffix, write_cleaned, write_tags
 
 __all__ = ["Columns", "Dialect", "Table", "TableError", "detect_dialect", "read_table", "write_cleaned"]

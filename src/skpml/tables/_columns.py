@@ -281,11 +281,6 @@ def _check_present(path: Path, header: Sequence[str], names: Sequence[str]) -> N
     raise TableError(problem, path=path, column=name, expected=near[0] if near else None)
 
 
-def split_tags(text: str, separator: str) -> list[str]:
-    """Return the tags of a cell, without blanks around them and without empty ones."""
-    return [tag for part in text.split(separator) if (tag := part.strip())]
-
-
 def parse_flag(text: str) -> int:
     """Return 0 or 1 for a cell of a 0/1 column; KeyError for anything else."""
     return FLAGS[text.strip().lower()]

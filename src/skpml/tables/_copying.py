@@ -19,6 +19,7 @@ from skpml.tables._dialect import Dialect
 from skpml.tables._errors import TableError, parsing, require_extra
 from skpml.tables._rows import CsvRows, ParquetRows, Progress, Record, open_parquet, read_records
 from skpml.tables._table import Table
+from skpml.tables._tags import LISTS, fold_tag, split_cell, tag_of_part
 
 DropMask = NDArray[np.bool_]
 _OPPOSITES = {"1": "0", "1.0": "0.0", "true": "false", "yes": "no"}
@@ -54,7 +55,7 @@ def write_cleaned(
     skpml.tables.read_table : Reads the table.
     """
     target = Path(target)
-    mask = check_drop(drop, table)
+    mask = _all_rows(table, check_drop(drop, table))
     check_suffix(table.path, target)
     with replacing(target, overwrite=overwrite) as (temporary,):
         if table.dialect is not None:
@@ -114,6 +115,15 @@ def check_drop(drop: Any, table: Table) -> DropMask:
     return mask
 
 
+def _all_rows(table: Table, mask: DropMask) -> DropMask:
+    """Return what to drop in all rows of the file, of which the table may have only some."""
+    if table.kept_rows is None:
+        return mask
+    whole = np.zeros((table.n_file_rows, mask.shape[1]), dtype=np.bool_)
+    whole[table.kept_rows] = mask
+    return whole
+
+
 def _file_changed(path: Path, line: int | None = None) -> TableError:
     problem = "has changed since it was read, so nothing was written; read it again"
     return TableError(problem, path=path, line=line)
@@ -150,7 +160,8 @@ def _edit_record(
         columns = [position[name] for name in table.columns.label_columns]
         if table.columns.tags is not None:
             gone = {table.label_names[label] for label in labels}
-            changes = {columns[0]: _remove_tags(record.cells[columns[0]], gone, table.separator)}
+            cell = record.cells[columns[0]]
+            changes = {columns[0]: _remove_tags(cell, gone, table.separator, merge_case=table.merge_case)}
         else:
             changes = {columns[j]: _opposite(record.cells[columns[j]], minus=minus[j]) for j in labels}
     except LookupError:
@@ -215,17 +226,28 @@ def _write_cell(text: str, was: str, dialect: Dialect) -> str:
     return text
 
 
-def _remove_tags(cell: str, dropped: set[str], separator: str) -> str:
+def _remove_tags(cell: str, dropped: set[str], separator: str, *, merge_case: bool = False) -> str:
     """Remove tags from a cell and leave the others as they are; KeyError if one is not there."""
-    parts = cell.split(separator)
-    tags = [part.strip() for part in parts]
-    if missing := dropped.difference(tags):
-        raise KeyError(missing.pop())
-    kept = [part for part, tag in zip(parts, tags, strict=True) if tag not in dropped]
-    if kept and tags[0] in dropped:
+    try:
+        before, parts, behind = split_cell(cell, separator)
+    except ValueError:
+        raise KeyError(cell) from None
+    tags = [tag_of_part(part, separator) for part in parts]
+    keep = _keep_tags(tags, dropped, merge_case=merge_case)
+    kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
+    if kept and not keep[0]:
         # The blanks behind a separator go with the tag before it.
         kept[0] = parts[0][: len(parts[0]) - len(parts[0].lstrip())] + kept[0].lstrip()
-    return separator.join(kept)
+    return before + ("," if separator == LISTS else separator).join(kept) + behind
+
+
+def _keep_tags(tags: Sequence[str], dropped: set[str], *, merge_case: bool) -> list[bool]:
+    """Return which tags of a cell stay; KeyError if one of the dropped is not there."""
+    find = fold_tag if merge_case else str
+    gone = {find(tag) for tag in dropped}
+    if missing := gone.difference(map(find, tags)):
+        raise KeyError(missing.pop())
+    return [find(tag) not in gone for tag in tags]
 
 
 def _opposite(cell: str, *, minus: bool = False) -> str:
@@ -274,11 +296,13 @@ def _edit_group(table: Table, group: Any, mask: DropMask, minus: list[bool]) -> 
         for row in np.flatnonzero(mask.any(axis=1)):
             gone = {table.label_names[label] for label in np.flatnonzero(mask[row])}
             if isinstance(cells[row], list):
-                if gone.difference(str(tag).strip() for tag in cells[row]):
-                    raise KeyError(table.columns.tags)
-                cells[row] = [tag for tag in cells[row] if str(tag).strip() not in gone]
+                tags = [str(tag).strip() for tag in cells[row]]
+                keep = _keep_tags(tags, gone, merge_case=table.merge_case)
+                cells[row] = [tag for tag, stays in zip(cells[row], keep, strict=True) if stays]
             else:
-                cells[row] = _remove_tags(cells[row] or "", gone, table.separator)
+                cells[row] = _remove_tags(
+                    cells[row] or "", gone, table.separator, merge_case=table.merge_case
+                )
         return _replace_column(group, table.columns.tags, cells)
     for label in np.flatnonzero(mask.any(axis=0)).tolist():
         name = (table.columns.labels or ())[label]

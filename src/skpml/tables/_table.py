@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -22,19 +21,28 @@ from skpml.tables._columns import (
     quote_text,
     resolve_columns,
     resolve_rows,
-    split_tags,
 )
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._errors import Argument, TableError, refuse_arguments
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features, read_embeddings
 from skpml.tables._rows import BadCell, CsvBatch, CsvRows, ParquetBatch, ParquetRows, Progress
+from skpml.tables._tags import (
+    LISTS,
+    TAG_SEPARATOR,
+    TagCollector,
+    choose_spellings,
+    count_tags,
+    detect_separator,
+    find_other_separator,
+    find_unknown,
+    fold_tag,
+    split_tags,
+)
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
-TAG_SEPARATOR = ";"
 LabelMatrix = NDArray[np.uint8]
 FeatureKind = Literal["columns", "text", "embeddings"]
-_SEPARATORS = ",;|/\t"
 _MISSING = ("", "nan", "na", "null", "none", "inf", "-inf")
 # More cells than this are not labels of rows; the column holds something else, such as text.
 _MOST_CELLS = 1 << 31
@@ -67,7 +75,13 @@ class Table:
     columns : Columns
         What each column of the file holds.
     separator : str
-        Separator of tags.
+        Separator of tags; ``"[]"`` where cells are lists that are written as text.
+    merge_case : bool
+        Whether tags that differ in case or in blanks only are one label.
+    kept_rows : ndarray of int or None
+        Rows of the file that the table has; None if it has all.
+    n_file_rows : int
+        Number of rows of the file, if the table has only some.
     dialect : Dialect or None
         How a text file is written; None for other files.
     text_transformer : sklearn.pipeline.Pipeline or None
@@ -97,6 +111,9 @@ class Table:
     images: tuple[str, ...] | None = None
     columns: Columns = field(default_factory=Columns)
     separator: str = TAG_SEPARATOR
+    merge_case: bool = False
+    kept_rows: NDArray[np.int64] | None = None
+    n_file_rows: int = 0
     dialect: Dialect | None = None
     text_transformer: Any = None
     dataset: Any = None
@@ -115,6 +132,8 @@ def read_table(
     columns: Columns | None = None,
     dialect: Dialect | None = None,
     separator: str | None = None,
+    merge_case: bool = False,
+    skip_untagged: bool = False,
     embeddings: str | Path | None = None,
     labeled: bool = True,
     truth: bool = False,
@@ -137,7 +156,12 @@ def read_table(
     dialect : Dialect, optional
         How a text file is written; what is None is detected.
     separator : str, optional
-        Separator of tags. By default ``";"``, and a file that seems to have another one is refused.
+        Separator of tags; ``"[]"`` for cells that are lists, as JSON or Python write them. By default it is detected; a
+        file in which it is not clear is refused.
+    merge_case : bool, default=False
+        Whether tags that differ in case or in blanks only are one label, called by the most frequent spelling.
+    skip_untagged : bool, default=False
+        Whether rows without tags are left out, as not tagged yet. By default they have no label.
     embeddings : path-like, optional
         An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table.
     labeled : bool, default=True
@@ -220,7 +244,7 @@ def read_table(
         resolved = resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
     else:
         resolved = resolve_rows(path, rows.header, columns)
-    content = _Content(path, resolved, separator, labeled=labeled)
+    content = _Content(path, resolved, separator, labeled=labeled, merge_case=merge_case)
     for batch in rows.batches(resolved.read):
         content.add(batch)
     if not content.n_rows:
@@ -243,19 +267,47 @@ def read_table(
                 problem = f"column {columns.text!r} cannot be learned from: {error.problem}"
                 raise TableError(problem, path=path, column=columns.text) from error
             X = transformer.transform(X)
-    return Table(
+    table = Table(
         path=path, X=X, candidates=candidates, truth=true, label_names=label_names, feature_kind=kind,
         feature_names=names if kind == "columns" else number_names(kind, X.shape[1]),
         ids=shown.get("id", tuple(map(str, range(content.n_rows)))), texts=shown.get("text"), images=shown.get("image"),
-        columns=columns, separator=content.separator, dialect=dialect, text_transformer=transformer,
-        unused=resolved.unused, notes=(*content.notes(candidates), *rows.notes),
+        columns=columns, separator=content.separator, merge_case=merge_case, dialect=dialect,
+        text_transformer=transformer, unused=resolved.unused, notes=(*content.notes(), *rows.notes),
     )  # fmt: skip
+    return _skip_untagged(table) if skip_untagged else _note_untagged(table)
+
+
+def _note_untagged(table: Table) -> Table:
+    if table.candidates is None:
+        return table
+    return replace(table, notes=(*describe_unlabeled(table.candidates), *table.notes))
+
+
+def _skip_untagged(table: Table) -> Table:
+    """Return the rows of a table that have tags."""
+    if table.candidates is None:
+        return table
+    has_tags = table.candidates.any(axis=1)
+    rows = np.flatnonzero(has_tags)
+    if len(rows) == len(has_tags):
+        return table
+    skipped = len(has_tags) - len(rows)
+    parts: dict[str, Any] = {
+        name: tuple(values[row] for row in rows) if isinstance(values, tuple) else values[rows]
+        for name in ("X", "candidates", "truth", "ids", "texts", "images")
+        if (values := getattr(table, name)) is not None
+    }
+    rows_are = "1 row without a label is" if skipped == 1 else f"{skipped:,} rows without a label are"
+    parts["notes"] = (f"{rows_are} left out", *table.notes)
+    return replace(table, kept_rows=rows, n_file_rows=len(has_tags), **parts)
 
 
 class _Content:
     """What the columns of a table hold, collected batch by batch without the text of the file."""
 
-    def __init__(self, path: Path, resolved: Resolved, separator: str | None, *, labeled: bool) -> None:
+    def __init__(
+        self, path: Path, resolved: Resolved, separator: str | None, *, labeled: bool, merge_case: bool
+    ) -> None:
         self.path, self.resolved, self.n_rows = path, resolved, 0
         self.separator = TAG_SEPARATOR if separator is None else separator
         columns = resolved.columns
@@ -266,14 +318,12 @@ class _Content:
         self._lines: list[int] = []
         self._first: dict[str, int] | None = {} if labeled else None
         self._flags = {"labels": bytearray(), "true_labels": bytearray()}
-        # Columns of tags share the labels, which are fixed if 0/1 columns or the caller name them.
-        self._vocabulary = {name: number for number, name in enumerate(resolved.label_names or ())}
         self._tags = {
-            role: _TagCollector(getattr(columns, role), self.separator, self._vocabulary)
+            role: TagCollector(getattr(columns, role))
             for role in ("tags", "true_tags")
             if getattr(columns, role) is not None
         }
-        self._separator_given, self._fixed = separator is not None, resolved.label_names is not None
+        self._separator_given, self._merge_case, self._n_tags = separator is not None, merge_case, 0
 
     def add(self, batch: CsvBatch | ParquetBatch) -> None:
         """Take the rows of a batch."""
@@ -281,7 +331,7 @@ class _Content:
         self._lines.extend(batch.lines)
         try:
             for role, collector in self._tags.items():
-                collector.add(batch.tags(getattr(columns, role)), fixed=self._fixed)
+                collector.add(batch.tags(getattr(columns, role)))
             for role, flags in self._flags.items():
                 if names := getattr(columns, role):
                     flags.extend(batch.flags(names).tobytes())
@@ -308,20 +358,16 @@ class _Content:
         label_columns = (*columns.label_columns, *columns.true_label_columns)
         if not label_columns:
             return None, None, ()
-        for collector in self._tags.values():
-            if not self._separator_given and (other := collector.find_other_separator()) is not None:
-                raise TableError(
-                    f"no cell of {collector.column!r} holds {self.separator!r}, but most hold {other!r}: if that "
-                    "separates tags, pass ", Argument("separator", other), ", else pass ",
-                    Argument("separator", self.separator),
-                    path=self.path, column=collector.column, value=self.separator, expected=other,
-                )  # fmt: skip
-        names = tuple(self._vocabulary if self._fixed else sorted(self._vocabulary))
+        names, spelling = self._name_labels()
         if not names:
             problem = f"column {label_columns[0]!r} holds no tag in any row"
             raise TableError(problem, path=self.path, column=label_columns[0])
-        rarely = len(names) > _FEW_LABELS and sum(map(len, self._tags.values())) < 2 * len(names)
-        if self._tags and not self._fixed and (rarely or self.n_rows * len(names) > _MOST_CELLS):
+        rarely = len(names) > _FEW_LABELS and self._n_tags < 2 * len(names)
+        if (
+            self._tags
+            and self.resolved.label_names is None
+            and (rarely or self.n_rows * len(names) > _MOST_CELLS)
+        ):
             column = next(iter(self._tags.values())).column
             raise TableError(
                 f"column {column!r} holds {len(names):,} different tags: does it hold tags, separated by "
@@ -329,7 +375,7 @@ class _Content:
                 path=self.path, column=column, value=len(names),
             )  # fmt: skip
         candidates, truth = (
-            self._tags[tags].matrix(names) if tags in self._tags else self._flag_matrix(flags)
+            self._tag_matrix(tags, names, spelling) if tags in self._tags else self._flag_matrix(flags)
             for tags, flags in (("tags", "labels"), ("true_tags", "true_labels"))
         )
         if candidates is not None and truth is not None:
@@ -339,18 +385,71 @@ class _Content:
                 matrix.flags.writeable = False
         return truth if candidates is None else candidates, truth, names
 
-    def notes(self, candidates: LabelMatrix | None) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """What a person should know about the labels."""
         if others := self.resolved.other_labels:
             yield f"ignored other label columns: {format_names([repr(name) for name in others])}"
-        if candidates is not None:
-            yield from describe_unlabeled(candidates)
+        if not self._separator_given and self.separator != TAG_SEPARATOR:
+            how = (
+                "are lists written as text"
+                if self.separator == LISTS
+                else f"are separated by {self.separator!r}"
+            )
+            yield f"tags {how}"
         for collector in self._tags.values():
-            if repeating := collector.n_repeating:
+            if repeating := collector.count_repeating(self.separator):
                 yield f"{repeating:,} {'cell repeats' if repeating == 1 else 'cells repeat'} a tag, which counts once"
-            if (other := collector.find_other_separator()) is not None:
+            if (
+                self._separator_given
+                and (other := find_other_separator(collector, self.separator)) is not None
+            ):
                 problem = f"no cell of {collector.column!r} holds {self.separator!r}, but most hold {other!r}"
                 yield f"{problem}; is the separator right?"
+
+    def _name_labels(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the labels, and the label of each tag that is spelled in another way."""
+        fixed, collectors = self.resolved.label_names, list(self._tags.values())
+        if not collectors:
+            return fixed or (), {}
+        if not self._separator_given:
+            self.separator = self._locate(detect_separator, self.path, collectors)
+        counts = self._locate(count_tags, collectors, self.separator)
+        self._n_tags = counts.total()
+        if fixed is None:
+            spelling = choose_spellings(counts) if self._merge_case else {}
+            return tuple(sorted({spelling.get(tag, tag) for tag in counts})), spelling
+        folded = {fold_tag(name): name for name in fixed} if self._merge_case else {}
+        known = {name: place for place, name in enumerate(fixed)}
+        spelling = {tag: folded.get(fold_tag(tag), tag) for tag in counts if tag not in known}
+        for collector in collectors:
+            if (unknown := find_unknown(collector, self.separator, known, spelling)) is not None:
+                row, tag, expected = unknown
+                raise self._bad_cell(BadCell(collector.column, row, tag, expected), first=0)
+        return fixed, spelling
+
+    def _locate(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the tags, and name the line in its errors."""
+        try:
+            return function(*arguments)
+        except TableError as error:
+            if error.row is not None and self._lines:
+                error.line = self._lines[error.row]
+                error.args = (error.describe(str),)
+            raise
+        except ValueError as error:
+            text = str(error)
+            collector = next(each for each in self._tags.values() if text in each.texts())
+            bad = BadCell(collector.column, collector.first_row(text), text, 'a list such as ["a", "b"]')
+            raise self._bad_cell(bad, first=0) from None
+
+    def _tag_matrix(self, role: str, names: tuple[str, ...], spelling: dict[str, str]) -> LabelMatrix:
+        """0/1 matrix of all rows."""
+        collector, place = self._tags[role], {name: column for column, name in enumerate(names)}
+        cells = [tags for _, tags in collector.tags(self.separator)]
+        distinct = np.zeros((len(cells), len(names)), dtype=np.uint8)
+        for number, tags in enumerate(cells):
+            distinct[number, [place[spelling.get(tag, tag)] for tag in tags]] = 1
+        return distinct[collector.rows]
 
     def _flag_matrix(self, role: str) -> LabelMatrix | None:
         names = getattr(self.resolved.columns, role)
@@ -372,11 +471,12 @@ class _Content:
                     **self._place(row), column=column, value=ids[row],
                 )  # fmt: skip
 
-    def _bad_cell(self, bad: BadCell) -> TableError:
+    def _bad_cell(self, bad: BadCell, *, first: int | None = None) -> TableError:
+        """Return the error about a cell; rows count from the present batch, or from a given one."""
         advice, columns = bad.advice, self.resolved.columns
         text = "" if bad.value is None else str(bad.value)
         if bad.expected == "a finite number":
-            ignore, tags = Argument("ignore", [bad.column]), split_tags(text, self.separator)
+            ignore, tags = Argument("ignore", [bad.column]), split_tags(text, TAG_SEPARATOR)
             unless = "if the column is not a feature, pass ", ignore
             if self._first is None:
                 advice = advice or ("the model needs a number there: fill it in or drop the row",)
@@ -384,15 +484,24 @@ class _Content:
                 advice = (*advice, ", or pass ", ignore)
             elif text.strip().lower() in _MISSING:
                 advice = ("fill it in, drop the row, or leave the column out by ", ignore)
-            elif tags and not columns.true_label_columns and set(tags) <= set(self._vocabulary):
+            elif tags and not columns.true_label_columns and set(tags) <= self._seen_tags():
                 advice = ("if it lists true labels, pass ", Argument("true_tags", bad.column), "; ", *unless)
             else:
                 advice = unless
         found = "no value" if bad.value is None else quote_text(bad.value)
         return TableError(
             f"column {bad.column!r} holds {found}, expected {bad.expected}", *(("; ", *advice) if advice else ()),
-            **self._place(self.n_rows + bad.row), column=bad.column, value=bad.value, expected=bad.expected,
+            **self._place((self.n_rows if first is None else first) + bad.row),
+            column=bad.column, value=bad.value, expected=bad.expected,
         )  # fmt: skip
+
+    def _seen_tags(self) -> set[str]:
+        """Return tags and known labels so far, as far as the usual separator splits them."""
+        texts = (text for collector in self._tags.values() for text in collector.texts())
+        return {
+            *(self.resolved.label_names or ()),
+            *(tag for text in texts for tag in split_tags(text, TAG_SEPARATOR)),
+        }
 
     def _check_truth(self, candidates: LabelMatrix, truth: LabelMatrix, names: tuple[str, ...]) -> None:
         missing = truth > candidates
@@ -411,54 +520,6 @@ class _Content:
             *(("; is ", Argument("separator", self.separator), " right?") if unlike else ()),
             **self._place(row), column=column, value=names[label],
         )  # fmt: skip
-
-
-class _TagCollector:
-    """Tags of a column as they come, kept as numbers of a vocabulary."""
-
-    def __init__(self, column: str, separator: str, vocabulary: dict[str, int]) -> None:
-        self.column, self.n_repeating = column, 0
-        self._separator, self._number = separator, vocabulary
-        self._tags, self._ends = array("q"), array("q")
-        self._n_separated = 0
-        self._n_other = dict.fromkeys((mark for mark in _SEPARATORS if mark != separator), 0)
-
-    def __len__(self) -> int:
-        return len(self._tags)
-
-    def add(self, cells: Sequence[Any], *, fixed: bool) -> None:
-        """Take the tags of some rows: texts such as ``"lake; sea"``, or lists."""
-        for row, cell in enumerate(cells):
-            if isinstance(cell, str):
-                held = self._separator in cell
-                self._n_separated += held
-                for mark in () if held else self._n_other:
-                    self._n_other[mark] += mark in cell
-                tags = split_tags(cell, self._separator)
-            else:
-                tags = [tag for value in cell if value is not None and (tag := str(value).strip())]
-            if fixed and (unknown := [tag for tag in tags if tag not in self._number]):
-                expected = f"only labels among {format_names(list(self._number))}"
-                raise BadCell(self.column, row, unknown[0], expected)
-            numbers = [self._number.setdefault(tag, len(self._number)) for tag in tags]
-            self.n_repeating += len(set(numbers)) < len(numbers)
-            self._tags.extend(numbers)
-            self._ends.append(len(self._tags))
-
-    def matrix(self, names: tuple[str, ...]) -> LabelMatrix:
-        """0/1 matrix of all rows."""
-        column = np.empty(len(names), dtype=np.intp)
-        column[[self._number[name] for name in names]] = np.arange(len(names))
-        ends = np.frombuffer(self._ends, dtype=np.int64)
-        rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        matrix = np.zeros((len(ends), len(names)), dtype=np.uint8)
-        matrix[rows, column[np.frombuffer(self._tags, dtype=np.int64)]] = 1
-        return matrix
-
-    def find_other_separator(self) -> str | None:
-        """Return what most cells hold where none holds the separator."""
-        other = max(self._n_other, key=lambda mark: self._n_other[mark])
-        return other if not self._n_separated and 2 * self._n_other[other] > len(self._ends) else None
 
 
 def describe_unlabeled(candidates: LabelMatrix) -> Iterator[str]:
