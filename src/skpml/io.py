@@ -44,6 +44,7 @@ PARTS = {
     "LinearMap": "skpml.features:LinearMap",
     "RBFAnchors": "skpml.features:RBFAnchors",
     "RangeScaler": "skpml.features:RangeScaler",
+    "TextEmbedder": "skpml.embeddings:TextEmbedder",
     "ViewScaler": "skpml.views:ViewScaler",
 }
 # Beyond these and our own types, skops trusts scikit-learn's estimators, numpy's arrays, scalars and generators, scipy's

@@ -191,6 +191,8 @@ TABLE_OPTIONS = {
     "true_tags": ("--true-tags", "COLUMN", "Column that lists the true labels.  [default: truth]"),
     "true_labels": ("--true-label", "COLUMN", "0/1 column of one true label; repeatable."),
     "text": ("--text", "COLUMN", "Column of texts: displayed and, without --feature, learned from."),
+    "text_model": ("--text-model", "NAME|FOLDER", "Language model (sentence-transformers) that texts are embedded by.  "
+                   "[default: words and their frequencies]"),
     "image": ("--image", "COLUMN", "Column of image paths, to be displayed."),
     "id": ("--id", "COLUMN", "Column of row names.  [default: row numbers]"),
     "features": ("--feature", "COLUMN", "Numeric column to learn from; repeatable.  [default: all remaining columns]"),
@@ -222,6 +224,9 @@ def table_options(command: _Command) -> _Command:
         reading = {name: arguments.pop(name) for name in names}
         if reading["delimiter"] in ("tab", "\\t"):
             reading["delimiter"] = "\t"
+        if reading["text_model"] is not None and Path(reading["text_model"]).is_dir():
+            # Settings and model files may be used from another folder.
+            reading["text_model"] = str(Path(reading["text_model"]).resolve())
         return command(reading=reading, **arguments)
 
     for name, (flag, metavar, help) in reversed(TABLE_OPTIONS.items()):
@@ -258,7 +263,7 @@ def table_arguments(reading: dict[str, Any]) -> dict[str, Any]:
     names = [{field.name for field in dataclasses.fields(kind)} & given.keys() for kind in (Columns, Dialect)]
     columns, dialect = ({name: given[name] for name in group} for group in names)
     others: dict[str, Any] = {
-        name: given[name] for name in ("separator", *FLAGS, "embeddings") if name in given
+        name: given[name] for name in ("separator", *FLAGS, "embeddings", "text_model") if name in given
     }
     return {"columns": Columns(**columns), "dialect": Dialect(**dialect), **others}
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from skpml.embeddings import EmbeddingError, TextEmbedder, embed_texts
 from skpml.tables._columns import (
     Columns,
     Resolved,
@@ -84,7 +85,7 @@ class Table:
         Number of rows of the file, if the table has only some.
     dialect : Dialect or None
         How a text file is written; None for other files.
-    text_transformer : sklearn.pipeline.Pipeline or None
+    text_transformer : transformer or None
         What made `X` from texts, fitted; it takes a table of one column of text.
     dataset : object or None
         The data set of a file that is not a table.
@@ -138,6 +139,7 @@ def read_table(
     labeled: bool = True,
     truth: bool = False,
     text_components: int | None = 200,
+    text_model: str | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Table:
@@ -172,6 +174,9 @@ def read_table(
         the table may lack features. If False, only true labels that are named are read.
     text_components : int or None, default=200
         Largest number of features that are made from texts; None leaves them as a column of texts.
+    text_model : str, optional
+        Language model of sentence-transformers that turns texts into features instead of their words: its name or its
+        folder. The embeddings are kept beside the file, in a file whose name ends with ``.embeddings.npz``.
     random_state : int, default=0
         Seed of the reduction of texts.
     progress : callable, optional
@@ -261,12 +266,19 @@ def read_table(
             if progress is not None:
                 progress(0, None, "turning texts into features")
             try:
-                options = {"n_components": text_components, "random_state": random_state}
-                transformer = fit_text_features(shown["text"], **options)
+                if text_model is None:
+                    options = {"n_components": text_components, "random_state": random_state}
+                    transformer = fit_text_features(shown["text"], **options)
+                    X = transformer.transform(X)
+                else:
+                    cache = path.with_name(f"{path.name}.embeddings.npz")
+                    X = embed_texts(shown["text"], text_model, cache=cache, progress=progress)
+                    transformer = TextEmbedder(model=text_model)
             except TableError as error:
                 problem = f"column {columns.text!r} cannot be learned from: {error.problem}"
                 raise TableError(problem, path=path, column=columns.text) from error
-            X = transformer.transform(X)
+            except EmbeddingError as error:
+                raise TableError(Argument("text_model"), f": {error}", value=text_model) from error
     table = Table(
         path=path, X=X, candidates=candidates, truth=true, label_names=label_names, feature_kind=kind,
         feature_names=names if kind == "columns" else number_names(kind, X.shape[1]),
