@@ -144,10 +144,10 @@ def test_folder_that_does_not_exist(tmp_path):
 
 
 def test_unknown_suffix(tmp_path):
-    with pytest.raises(ValueError, match=r"unknown suffix '.xlsx'; known are .npz, .mat"):
-        write_dataset(example(), tmp_path / "x.xlsx")
+    with pytest.raises(ValueError, match=r"unknown suffix '.xls'; known are .npz, .mat"):
+        write_dataset(example(), tmp_path / "x.xls")
     with pytest.raises(ValueError, match="unknown suffix"):
-        read_dataset(tmp_path / "x.xlsx")
+        read_dataset(tmp_path / "x.xls")
 
 
 def test_file_that_is_not_there(tmp_path):

@@ -212,7 +212,7 @@ def test_embeddings_that_are_none(file, tmp_path):
     np.save(path, np.array([[1, np.nan], [1, 2]]))
     assert "NaN in row 0, column 1" in refused(lambda: read(table, embeddings=path), path=path).problem
     np.save(path, np.array([[None]]), allow_pickle=True)
-    refused(lambda: read(table, embeddings=path), path=path, expected="npy")
+    refused(lambda: read(table, embeddings=path), path=path, expected="numbers")
     two = tmp_path / "two.npz"
     np.savez(two, a=np.ones((2, 1)), b=np.ones((2, 1)))
     refused(lambda: read(table, embeddings=two), path=two, value=("a", "b"), expected="embeddings")
@@ -265,8 +265,8 @@ def test_arguments_that_exclude_each_other_or_do_not_apply(file, tmp_path):
     for option in ({"tags": "a"}, {"text": "a"}, {"delimiter": ";"}, {"ignore": ["a"]}, {"labels": ["a"]}):
         refused(lambda option=option: read(data, **option), argument=next(iter(option)))
     refused(lambda: read(data), path=data, argument="embeddings")
-    excel = file(b"PK", "photos.xlsx")
-    refused(lambda: read(excel), path=excel, value=".xlsx")
+    excel = file(b"PK", "photos.xls")
+    refused(lambda: read(excel), path=excel, value=".xls")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read(tmp_path / "none.csv")
     typed = parquet(tmp_path / "a.parquet", x=[1], tags=["a"])

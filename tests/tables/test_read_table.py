@@ -292,7 +292,7 @@ def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
     for options in ({"labels": ["p", "q"], "ignore": ["tags"]}, {"tags": "tags", "ignore": ["p", "q"]}):
         whole = read(path, id="id", **options)
         with monkeypatch.context() as patch:
-            patch.setattr("skpml.tables._rows._BATCH_ROWS", 3)
+            patch.setattr("skpml.tables._arrow._BATCH_ROWS", 3)
             parts = read(path, id="id", **options)
         np.testing.assert_array_equal(parts.X, whole.X)
         np.testing.assert_array_equal(parts.candidates, whole.candidates)
@@ -300,7 +300,7 @@ def test_parquet_in_many_batches_equals_one(tmp_path, monkeypatch):
 
 
 def test_a_place_in_a_later_batch_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("skpml.tables._rows._BATCH_ROWS", 2)
+    monkeypatch.setattr("skpml.tables._arrow._BATCH_ROWS", 2)
     path = tmp_path / "late.parquet"
     base = {"id": ["a", "b", "c", "d"], "x": [1.0, 2.0, 3.0, 4.0], "p": [0, 1, 0, 1]}
     for columns, earlier in (

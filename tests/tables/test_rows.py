@@ -9,7 +9,7 @@ import numpy as np
 from table_helpers import read, refused
 
 from skpml.datasets import read_dataset
-from skpml.tables import detect_dialect
+from skpml.tables import TABLE_SUFFIXES, detect_dialect
 
 
 def test_rows_are_those_of_the_labeled_table(tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_what_is_wanted_must_be_said_and_fit_the_file(tmp_path: Path) -> None:
         assert [name for name, _ in error.arguments] == ["features", "text"]
     wanted = ("c", "a", "d")
     refused(lambda: read(path, labeled=False, features=wanted), path=path, column="c", expected=wanted)
-    known = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
-    unknown = tmp_path / "new.xlsx"
-    refused(lambda: read(unknown, labeled=False, features=["a"]), path=unknown, value=".xlsx", expected=known)
+    known = (*TABLE_SUFFIXES, ".npy", ".npz")
+    unknown = tmp_path / "new.xls"
+    refused(lambda: read(unknown, labeled=False, features=["a"]), path=unknown, value=".xls", expected=known)
     np.save(tmp_path / "new.npy", np.ones((2, 3)))
     assert read(tmp_path / "new.npy", labeled=False).X.shape == (2, 3)
     for name, value in (("features", ["a"]), ("text", "a"), ("id", "a"), ("decimal", ",")):

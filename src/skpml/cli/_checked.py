@@ -62,8 +62,8 @@ def _read_columns(table: Table, columns: tuple[str, str]) -> NDArray[np.int8]:
         raise click.UsageError(f"--verified-columns is for tables, which {table.path} is not")
     yes, no = (
         read_table(
-            table.path, columns=Columns(tags=name, features=(), label_names=table.label_names), dialect=table.dialect,
-            separator=table.separator, merge_case=table.merge_case,
+            table.path, columns=Columns(tags=name, features=(), label_names=table.label_names),
+            dialect=table.dialect, sheet=table.sheet, separator=table.separator, merge_case=table.merge_case,
         ).candidates[slice(None) if table.kept_rows is None else table.kept_rows] > 0
         for name in columns
     )  # fmt: skip

@@ -80,7 +80,7 @@ class _Settings:
 
     def describes(self, source: Path) -> bool:
         """Whether the settings are those of this file."""
-        return not source.is_file() or _digest(source) in self.digests
+        return not source.exists() or _digest(source) in self.digests
 
 
 def _settings_option(help: str) -> Callable[..., Any]:
@@ -169,6 +169,9 @@ def _store(name: str, value: Any, cleaned: Path) -> Any:
 
 
 def _digest(path: Path) -> str:
+    if path.is_dir():
+        parts = (f"{part.name} {_digest(part)}" for part in sorted(path.iterdir()) if part.is_file())
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

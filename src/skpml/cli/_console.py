@@ -197,7 +197,8 @@ TABLE_OPTIONS = {
     "id": ("--id", "COLUMN", "Column of row names.  [default: row numbers]"),
     "features": ("--feature", "COLUMN", "Numeric column to learn from; repeatable.  [default: all remaining columns]"),
     "ignore": ("--ignore", "COLUMN", "Column that is not used; repeatable."),
-    "embeddings": ("--embeddings", "FILE", "An .npy or .npz file with one row of features per row of DATA."),
+    "embeddings": ("--embeddings", "FILE", "An .npy or .npz file, dense or sparse, with one row per row of DATA."),
+    "sheet": ("--sheet", "NAME", "Sheet of an Excel file.  [default: the only one that is not empty]"),
     "separator": ("--separator", "TEXT", 'Separator of tags; "[]" for lists written as text.  [default: detected]'),
     "merge_case": ("--merge-case", "", "Tags that differ in case or in blanks only are one label."),
     "skip_untagged": ("--skip-untagged", "", "Leave out rows without tags, as not tagged yet.  [default: they have no "
@@ -263,7 +264,9 @@ def table_arguments(reading: dict[str, Any]) -> dict[str, Any]:
     names = [{field.name for field in dataclasses.fields(kind)} & given.keys() for kind in (Columns, Dialect)]
     columns, dialect = ({name: given[name] for name in group} for group in names)
     others: dict[str, Any] = {
-        name: given[name] for name in ("separator", *FLAGS, "embeddings", "text_model") if name in given
+        name: given[name]
+        for name in ("sheet", "separator", *FLAGS, "embeddings", "text_model")
+        if name in given
     }
     return {"columns": Columns(**columns), "dialect": Dialect(**dialect), **others}
 

@@ -42,7 +42,8 @@ def fit(
 ) -> None:  # fmt: skip
     """Learn from candidate labels and write a model file.
 
-    DATA is a file (.csv, .tsv, .txt, .parquet, .npz, .mat, .arff) or the name of a data set.
+    DATA is a table (.csv, .tsv, .txt, .parquet, .arrow, .feather, .json, .jsonl, .ndjson, .xlsx), another file (.npz,
+    .mat, .arff) or the name of a data set.
 
     \b
     Examples:

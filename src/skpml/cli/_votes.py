@@ -70,7 +70,9 @@ def read_voted(
 
 
 def _check_options(source: Path, reading: dict[str, Any], path: Path) -> None:
-    if source.suffix.lower() == ".parquet" or not ui.is_table(source):
+    from skpml.tables import TEXT_SUFFIXES
+
+    if source.suffix.lower() not in TEXT_SUFFIXES:
         raise click.UsageError(f"--votes is for text tables such as .csv, which {source} is not")
     for name in ("labels", "true_tags", "true_labels", "skip_untagged"):
         if reading[name]:

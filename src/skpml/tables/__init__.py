@@ -1,4 +1,4 @@
-"""Read labeled tables (CSV, TSV, TXT, Parquet) into arrays, and write copies without wrong labels."""
+"""Read labeled tables of many formats into arrays, and write copies without wrong labels."""
 
 # ruff: noqa: F401, I001 -- names for other packages that are not public
 from skpml.tables._errors import Argument, TableError, check_unpacked_size, message_of, parsing
@@ -7,12 +7,23 @@ from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLU
 from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names
 from skpml.tables._columns import looks_like_labels, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._rows import Progress, Record, read_records, write_csv, write_parquet, write_rows
+from skpml.tables._rows import Progress, Record, read_records, write_csv, write_rows
+from skpml.tables._arrow import write_parquet
+from skpml.tables._formats import TABLE_SUFFIXES, TEXT_SUFFIXES
 from skpml.tables._features import as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
-from skpml.tables._table import TABLE_SUFFIXES, FeatureKind, LabelMatrix, Table, read_table
+from skpml.tables._table import FeatureKind, LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled, number_names
 from skpml.tables._tags import find_twins, fold_tag
-from skpml.tables._copying import check_drop, check_suffix, write_cleaned, write_tags
+from skpml.tables._copying import check_drop, check_suffix, clean_frame, write_cleaned, write_tags
 
-__all__ = ["Columns", "Dialect", "Table", "TableError", "detect_dialect", "read_table", "write_cleaned"]
+__all__ = [
+    "Columns",
+    "Dialect",
+    "Table",
+    "TableError",
+    "clean_frame",
+    "detect_dialect",
+    "read_table",
+    "write_cleaned",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -192,6 +193,18 @@ def resolve_columns(
     resolved = Resolved(replace(found, features=features), label_names, others, ())
     unread = set(header).difference(resolved.read, others, wanted.ignore)
     return resolved._replace(unused=tuple(name for name in header if name in unread))
+
+
+def name_list_columns(wanted: Columns, header: Sequence[str]) -> Columns:
+    """Replace names of features such as ``vector_0``, which a file lacks, by that of the column of lists ``vector``."""
+    if wanted.features is None:
+        return wanted
+    present = set(header)
+    names = (
+        base if name not in present and (base := re.sub(r"_\d+$", "", name)) in present else name
+        for name in wanted.features
+    )
+    return replace(wanted, features=tuple(dict.fromkeys(names)))
 
 
 def _find_labels(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from itertools import zip_longest
 from pathlib import Path
@@ -14,15 +15,24 @@ from numpy.typing import NDArray
 
 from skpml._docstrings import fill_docstring
 from skpml._writing import replacing
+from skpml.tables._arrow import class_names, open_parquet, read_arrow
 from skpml.tables._columns import parse_flag
 from skpml.tables._dialect import Dialect
 from skpml.tables._errors import TableError, parsing, require_extra
-from skpml.tables._rows import CsvRows, ParquetRows, Progress, Record, open_parquet, read_records
+from skpml.tables._excel import copy_excel, excel_rows
+from skpml.tables._formats import EXCEL_SUFFIX, PARQUET_SUFFIX, open_rows
+from skpml.tables._json import JSON_SUFFIXES, JsonRecord, find_span, read_json
+from skpml.tables._rows import Progress, Record, read_records
 from skpml.tables._table import Table
 from skpml.tables._tags import LISTS, fold_tag, split_cell, tag_of_part
+from skpml.tables._values import frame_rows
 
 DropMask = NDArray[np.bool_]
 _OPPOSITES = {"1": "0", "1.0": "0.0", "true": "false", "yes": "no"}
+# How an Arrow file that is not a stream begins.
+_ARROW_FILE = b"ARROW1"
+# Of a text that is one tag, whatever it holds.
+_NO_SEPARATOR = "\0"
 _MINUS = {"1": "-1", "1.0": "-1.0"}
 
 
@@ -34,8 +44,9 @@ def write_cleaned(
 
     Every other cell of a text file stays as it is written, to the byte: delimiters, quotes, encoding, line endings,
     order of columns and of the remaining tags. A 0/1 column gets the opposite of what it holds, as in 0 for 1, -1 for 1
-    where the column writes no as -1, and FALSE for TRUE. A Parquet file keeps its schema, its metadata and all other
-    columns.
+    where the column writes no as -1, and FALSE for TRUE. All other values of a JSON file and all other cells, styles and
+    sheets of a workbook stay as they are, too. A Parquet or Arrow file keeps its schema, its metadata and all other
+    columns; the copy of a folder of Arrow files is one file.
 
     Parameters
     ----------
@@ -57,11 +68,93 @@ def write_cleaned(
     target = Path(target)
     mask = _all_rows(table, check_drop(drop, table))
     check_suffix(table.path, target)
+    suffix = "" if table.path.is_dir() else table.path.suffix.lower()
     with replacing(target, overwrite=overwrite) as (temporary,):
         if table.dialect is not None:
             _copy_csv(table, table.dialect, mask, temporary, progress)
-        else:
+        elif suffix == PARQUET_SUFFIX:
             _copy_parquet(table, mask, temporary, progress)
+        elif suffix in JSON_SUFFIXES:
+            _copy_json(table, mask, temporary)
+        elif suffix == EXCEL_SUFFIX:
+            _copy_excel(table, mask, temporary)
+        else:
+            _copy_arrow(table, mask, temporary)
+
+
+def clean_frame(table: Table, drop: Any) -> Any:
+    """Return a copy of the data frame of a table without the labels to drop.
+
+    Parameters
+    ----------
+    table : Table
+        What `read_table` returned for a data frame of pandas or Polars.
+    drop : array-like of bool of shape (n_rows, n_labels)
+        Which labels to drop; only labels that a row has.
+
+    Returns
+    -------
+    DataFrame
+        Of the same kind. In a column of tags, texts stay texts and lists stay lists.
+
+    Raises
+    ------
+    ValueError
+        If the table is not that of a data frame.
+
+    See Also
+    --------
+    skpml.tables.write_cleaned : Copies a file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpml.tables import clean_frame, read_table
+    >>> photos = pd.DataFrame({"warmth": [0.5, 0.1], "tags": [["sea", "sky"], ["sky"]]})
+    >>> table = read_table(photos)
+    >>> clean_frame(table, [[True, False], [False, False]])["tags"].tolist()
+    [['sky'], ['sky']]
+    """
+    if table.frame is None or not hasattr(table.frame, "to_numpy"):
+        raise ValueError("table must be that of a data frame of pandas or Polars; write_cleaned copies files")
+    mask, frame = _all_rows(table, check_drop(drop, table)), table.frame
+    rows = frame_rows(frame)
+    minus = _find_minus(table)
+    for label, name in enumerate(table.columns.label_columns):
+        column = mask if table.columns.tags is not None else mask[:, [label]]
+        values = list(rows.batch.column(name))
+        for row in np.flatnonzero(column.any(axis=1)).tolist():
+            values[row] = _edit_value(table, name, values[row], mask[row], minus)
+        if hasattr(frame, "with_columns"):
+            series = type(frame[name])
+            frame = frame.with_columns(series(name, values, dtype=frame[name].dtype))
+        else:
+            series = type(frame[name])
+            frame = frame.assign(**{name: series(values, index=frame.index, dtype=frame[name].dtype)})
+    return frame
+
+
+def _edit_value(table: Table, column: str, value: Any, dropped: DropMask, minus: list[bool]) -> Any:
+    """Return the value of a column of labels without those to drop; KeyError where one is not there."""
+    if column == table.columns.tags:
+        gone = {table.label_names[label] for label in np.flatnonzero(dropped)}
+        if isinstance(value, str):
+            return _remove_tags(value, gone, table.separator, merge_case=table.merge_case)
+        keep = _keep_tags([str(tag).strip() for tag in value], gone, merge_case=table.merge_case)
+        kept = [tag for tag, stays in zip(value, keep, strict=True) if stays]
+        return (
+            kept
+            if isinstance(value, list)
+            else np.array(kept)
+            if isinstance(value, np.ndarray)
+            else type(value)(kept)
+        )
+    with_minus = minus[(table.columns.labels or ()).index(column)]
+    if isinstance(value, str):
+        return _opposite(value, minus=with_minus)
+    if value != 1:
+        raise KeyError(column)
+    return type(value)(-1 if with_minus and not isinstance(value, bool) else 0)
 
 
 def write_tags(path: Path, dialect: Dialect, column: str, cells: Sequence[str], target: Path) -> None:
@@ -96,9 +189,10 @@ def _quote_cell(text: str, dialect: Dialect, path: Path, line: int) -> str:
 
 def check_suffix(source: Path, target: Path) -> None:
     """Raise unless a copy is named as what it will be."""
-    if source.suffix.lower() != target.suffix.lower():
-        problem = f"the copy has the format of {source.name}, so its name must end in {source.suffix}"
-        raise TableError(problem, path=target, expected=source.suffix)
+    suffix = ".arrow" if source.is_dir() else source.suffix
+    if suffix.lower() != target.suffix.lower():
+        problem = f"the copy has the format of {source.name}, so its name must end in {suffix}"
+        raise TableError(problem, path=target, expected=suffix)
 
 
 def check_drop(drop: Any, table: Table) -> DropMask:
@@ -182,9 +276,10 @@ def _find_minus(table: Table) -> list[bool]:
     """Whether each 0/1 column writes no as -1: judged by its first cell that means no, else by other columns."""
     columns = table.columns.labels or ()
     found: dict[str, bool] = {}
-    rows = (
-        ParquetRows(table.path, None) if table.dialect is None else CsvRows(table.path, table.dialect, None)
-    )
+    if table.frame is None:
+        rows = open_rows(table.path, dialect=table.dialect, sheet=table.sheet)
+    else:
+        rows = frame_rows(table.frame)
     if not set(table.columns.label_columns) <= set(rows.header):
         raise _file_changed(table.path, None if table.dialect is None else 1)
     for batch in rows.batches(columns) if columns else ():
@@ -263,6 +358,91 @@ def _opposite(cell: str, *, minus: bool = False) -> str:
     return cell.replace(word, opposite)
 
 
+def _copy_json(table: Table, mask: DropMask, target: Path) -> None:
+    """Copy the text of a file, in which only the values of labels differ."""
+    file, minus = read_json(table.path), _find_minus(table)
+    if len(file.records) != len(mask):
+        raise _file_changed(table.path)
+    pieces, place = [], 0
+    for row in np.flatnonzero(mask.any(axis=1)).tolist():
+        record = file.records[row]
+        try:
+            changes = sorted(_edit_object(table, file.text, record, mask[row], minus))
+        except KeyError:
+            raise _file_changed(table.path, record.line) from None
+        for start, end, new in changes:
+            pieces += [file.text[place:start], new]
+            place = end
+    target.write_bytes("".join([*pieces, file.text[place:]]).encode(file.encoding))
+
+
+def _edit_object(
+    table: Table, text: str, record: JsonRecord, dropped: DropMask, minus: list[bool]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield where values of an object begin and end, and what to write there."""
+    ascii_only = text.isascii()
+    if table.columns.tags is None:
+        for label in np.flatnonzero(dropped).tolist():
+            name = (table.columns.labels or ())[label]
+            start, end = find_span(text, record.start, (name,))
+            new = _opposite(text[start:end].strip('"'), minus=minus[label])
+            yield start, end, f'"{new}"' if text[start] == '"' else new
+        return
+    find = fold_tag if table.merge_case else str
+    gone = {find(table.label_names[label]) for label in np.flatnonzero(dropped)}
+    missing = set(gone)
+    for path in record.tag_paths.get(table.columns.tags, ()):
+        start, end = find_span(text, record.start, path)
+        if text[start] == "{":
+            start, end = find_span(text, start, ("choices",))
+        value, separator = json.loads(text[start:end]), LISTS
+        if isinstance(value, str):
+            # A list of tags is either in the text, or the text is the only tag of an answer.
+            separator = table.separator if len(path) == 1 else _NO_SEPARATOR
+        cell = value if isinstance(value, str) else text[start:end]
+        parts = split_cell(cell, separator)[1]
+        here = {find(tag_of_part(part, separator)) for part in parts} & gone
+        missing -= here
+        if here:
+            new = _remove_tags(cell, here, separator, merge_case=table.merge_case)
+            yield start, end, json.dumps(new, ensure_ascii=ascii_only) if isinstance(value, str) else new
+    if missing:
+        raise KeyError(missing.pop())
+
+
+def _copy_excel(table: Table, mask: DropMask, target: Path) -> None:
+    """Copy a workbook, in which only the cells of labels differ."""
+    rows, minus = excel_rows(table.path, table.sheet), _find_minus(table)
+    if rows.batch.n_rows != len(mask):
+        raise _file_changed(table.path)
+    changes = {}
+    for label, name in enumerate(table.columns.label_columns):
+        changed = mask.any(axis=1) if table.columns.tags is not None else mask[:, label]
+        values = rows.batch.column(name)
+        for row in np.flatnonzero(changed).tolist():
+            try:
+                value = _edit_value(table, name, values[row], mask[row], minus)
+            except (KeyError, TypeError):
+                raise _file_changed(table.path, rows.batch.lines[row]) from None
+            changes[rows.batch.lines[row], rows.header.index(name) + 1] = value
+    copy_excel(table.path, str(table.sheet), changes, target)
+
+
+def _copy_arrow(table: Table, mask: DropMask, target: Path) -> None:
+    """Copy an Arrow file, in the format of files or of streams as it is."""
+    arrow = require_extra("pyarrow", "writing Arrow files")
+    content = read_arrow(table.path)
+    if len(content) != len(mask):
+        raise _file_changed(table.path)
+    try:
+        edited = _edit_group(table, content, mask, _find_minus(table))
+    except KeyError:
+        raise _file_changed(table.path) from None
+    is_file = table.path.is_file() and table.path.read_bytes()[: len(_ARROW_FILE)] == _ARROW_FILE
+    with (arrow.ipc.new_file if is_file else arrow.ipc.new_stream)(str(target), edited.schema) as writer:
+        writer.write_table(edited)
+
+
 def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress | None) -> None:
     """Copy row group by row group, each column compressed as it was."""
     parquet = require_extra("pyarrow.parquet", "writing Parquet files")
@@ -293,10 +473,14 @@ def _edit_group(table: Table, group: Any, mask: DropMask, minus: list[bool]) -> 
     """Return rows without the labels to drop; KeyError where one is not there."""
     if table.columns.tags is not None:
         cells = group.column(table.columns.tags).to_pylist()
-        for row in np.flatnonzero(mask.any(axis=1)):
+        names = class_names(group.schema).get(table.columns.tags)
+        for row in np.flatnonzero(mask.any(axis=1)).tolist():
             gone = {table.label_names[label] for label in np.flatnonzero(mask[row])}
-            if isinstance(cells[row], list):
-                tags = [str(tag).strip() for tag in cells[row]]
+            if names is not None and not isinstance(cells[row], list):
+                _keep_tags([names[cells[row]]], gone, merge_case=table.merge_case)
+                cells[row] = None
+            elif isinstance(cells[row], list):
+                tags = [str(tag).strip() if names is None else names[tag] for tag in cells[row]]
                 keep = _keep_tags(tags, gone, merge_case=table.merge_case)
                 cells[row] = [tag for tag, stays in zip(cells[row], keep, strict=True) if stays]
             else:

@@ -164,4 +164,5 @@ def require_extra(module: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = {"arff": "liac-arff"}.get(module.partition(".")[0], module.partition(".")[0])
-        raise ImportError(f"{purpose} needs {package}: pip install scikit-pml[files]") from error
+        extra = "excel" if package == "openpyxl" else "files"
+        raise ImportError(f"{purpose} needs {package}: pip install scikit-pml[{extra}]") from error

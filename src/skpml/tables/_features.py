@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from skpml._validation import check_finite
+from skpml._validation import check_finite, check_sparse_structure
 from skpml.tables._columns import check_file, format_names
 from skpml.tables._errors import Argument, TableError, check_unpacked_size, parsing
 
@@ -39,13 +41,15 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
         raise TableError("is empty, so it holds no embeddings; copy it again", path=path)
     if path.suffix.lower() == ".npz":
         arrays = read_arrays(path)
+        if {"format", "data", "shape"} <= arrays.keys():
+            return _read_sparse(path, table, n_rows)
         usual = [name for name in _USUAL_KEYS if name in arrays]
         if not usual and len(arrays) != 1:
             problem = f"holds {len(arrays)} arrays ({format_names(sorted(arrays)) or 'none'}); name one 'embeddings'"
             raise TableError(problem, path=path, value=tuple(sorted(arrays)), expected="embeddings")
         matrix = arrays[usual[0]] if usual else next(iter(arrays.values()))
     else:
-        with parsing(path, "npy"):
+        with parsing(path, "npy"), _refusing_objects(path):
             matrix = np.load(path, allow_pickle=False)
     if matrix.ndim != 2 or 0 in matrix.shape:
         problem = f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}"
@@ -59,11 +63,46 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
         check_finite(matrix)
     except ValueError as error:
         raise TableError(str(error), path=path) from error
-    if n_rows is not None and len(matrix) != n_rows:
-        name = "the table" if table is None else table.name
-        problem = f"has {len(matrix):,} rows, but {name} has {n_rows:,}: one row for each is needed"
-        raise TableError(problem, path=path, value=len(matrix), expected=n_rows)
+    _check_n_rows(path, matrix, table, n_rows)
     return matrix
+
+
+def _check_n_rows(path: Path, matrix: Any, table: Path | None, n_rows: int | None) -> None:
+    found = matrix.shape[0]
+    if n_rows is not None and found != n_rows:
+        name = "the table" if table is None else table.name
+        problem = f"has {found:,} rows, but {name} has {n_rows:,}: one row for each is needed"
+        raise TableError(problem, path=path, value=found, expected=n_rows)
+
+
+def _read_sparse(path: Path, table: Path | None, n_rows: int | None) -> Any:
+    """Read a matrix that ``scipy.sparse.save_npz`` has written."""
+    with parsing(path, "scipy.sparse"):
+        matrix = sp.load_npz(path)
+        check_sparse_structure(matrix, "the matrix")
+        matrix = sp.csr_array(matrix)
+    if matrix.dtype.kind not in "buif" or 0 in matrix.shape:
+        problem = f"embeddings must be a matrix of numbers, got {matrix.dtype} of shape {matrix.shape}"
+        raise TableError(problem, path=path, value=matrix.dtype)
+    matrix = matrix.astype(matrix.dtype if matrix.dtype in (np.float32, np.float64) else np.float64)
+    try:
+        check_finite(matrix)
+    except ValueError as error:
+        raise TableError(str(error), path=path) from error
+    _check_n_rows(path, matrix, table, n_rows)
+    return matrix
+
+
+@contextmanager
+def _refusing_objects(path: Path) -> Iterator[None]:
+    """Say what is wrong with arrays of Python objects, which are never read."""
+    try:
+        yield
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        problem = "holds Python objects, not numbers: save it as an array of floats, by array.astype(float)"
+        raise TableError(problem, path=path, expected="numbers") from error
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
@@ -78,10 +117,11 @@ def read_arrays(path: Path) -> dict[str, Any]:
             if promised != len(members):
                 raise TableError(f"damaged: lists {len(members)} of its {promised} arrays", path=path)
             check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
-            return {
-                member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
-                for member in members
-            }
+            with _refusing_objects(path):
+                return {
+                    member.removesuffix(".npy"): np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+                    for member in members
+                }
 
 
 def as_text_column(texts: Sequence[str]) -> Any:

@@ -1,10 +1,11 @@
-"""Tables with labels: one class, and one reader for CSV, TSV, TXT and Parquet files."""
+"""Tables with labels: one class, and one reader for files of all formats and for data frames."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.embeddings import EmbeddingError, TextEmbedder, embed_texts
+from skpml.tables._arrow import ArrowBatch
 from skpml.tables._columns import (
     Columns,
     Resolved,
@@ -19,6 +21,7 @@ from skpml.tables._columns import (
     check_known_suffix,
     format_names,
     looks_like_labels,
+    name_list_columns,
     quote_text,
     resolve_columns,
     resolve_rows,
@@ -26,7 +29,8 @@ from skpml.tables._columns import (
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._errors import Argument, TableError, refuse_arguments
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features, read_embeddings
-from skpml.tables._rows import BadCell, CsvBatch, CsvRows, ParquetBatch, ParquetRows, Progress
+from skpml.tables._formats import EXCEL_SUFFIX, TABLE_SUFFIXES, TEXT_SUFFIXES, Rows, open_rows
+from skpml.tables._rows import BadCell, CsvBatch, Progress
 from skpml.tables._tags import (
     LISTS,
     TAG_SEPARATOR,
@@ -39,9 +43,8 @@ from skpml.tables._tags import (
     fold_tag,
     split_tags,
 )
+from skpml.tables._values import ValueBatch, ValueRows, frame_rows
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 LabelMatrix = NDArray[np.uint8]
 FeatureKind = Literal["columns", "text", "embeddings"]
 _MISSING = ("", "nan", "na", "null", "none", "inf", "-inf")
@@ -85,6 +88,10 @@ class Table:
         Number of rows of the file, if the table has only some.
     dialect : Dialect or None
         How a text file is written; None for other files.
+    sheet : str or None
+        Sheet of an Excel file.
+    frame : object or None
+        The data frame that was read, if it was none of a file.
     text_transformer : transformer or None
         What made `X` from texts, fitted; it takes a table of one column of text.
     dataset : object or None
@@ -116,6 +123,8 @@ class Table:
     kept_rows: NDArray[np.int64] | None = None
     n_file_rows: int = 0
     dialect: Dialect | None = None
+    sheet: str | None = None
+    frame: Any = None
     text_transformer: Any = None
     dataset: Any = None
     unused: tuple[str, ...] = ()
@@ -128,10 +137,11 @@ class Table:
 
 
 def read_table(
-    path: str | Path,
+    path: Any,
     *,
     columns: Columns | None = None,
     dialect: Dialect | None = None,
+    sheet: str | None = None,
     separator: str | None = None,
     merge_case: bool = False,
     skip_untagged: bool = False,
@@ -143,20 +153,24 @@ def read_table(
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Table:
-    """Read a CSV, TSV, TXT or Parquet file.
+    """Read a table from a file or from a data frame.
 
     Features are, in this order: the `embeddings`, the columns named as features, the text, or all columns that are
-    nothing else. Rows without labels are kept. A missing value of a column of tags means no tag.
+    nothing else. A column of lists of equally many numbers is as many features. Rows without labels are kept. A missing
+    value of a column of tags means no tag.
 
     Parameters
     ----------
-    path : path-like
-        A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file; with ``labeled=False`` also an ``.npy`` or ``.npz`` file of
-        embeddings.
+    path : path-like or data frame
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.arrow``, ``.feather``, ``.json``, ``.jsonl``, ``.ndjson`` or
+        ``.xlsx`` file; a folder that Hugging Face Datasets has saved; a data frame of pandas or Polars. With
+        ``labeled=False`` also an ``.npy`` or ``.npz`` file of embeddings.
     columns : Columns, optional
         Which column holds what; what is not named is found automatically.
     dialect : Dialect, optional
         How a text file is written; what is None is detected.
+    sheet : str, optional
+        Sheet of an Excel file. By default the only one that is not empty.
     separator : str, optional
         Separator of tags; ``"[]"`` for cells that are lists, as JSON or Python write them. By default it is detected; a
         file in which it is not clear is refused.
@@ -212,7 +226,9 @@ def read_table(
     >>> photos.candidates.tolist()
     [[1, 1], [0, 1]]
     """
-    path, columns, suffix = Path(path), columns or Columns(), Path(path).suffix.lower()
+    frame = None if isinstance(path, (str, PathLike)) else path
+    path = Path("data frame" if frame is not None else path)
+    columns, suffix = columns or Columns(), path.suffix.lower()
     if embeddings is not None and columns.features is not None:
         both = Argument("features"), " and ", Argument("embeddings")
         raise TableError(*both, " exclude each other: a model learns from one of them")
@@ -221,8 +237,11 @@ def read_table(
     if text_components is not None and text_components < 1:
         problem = f" must be at least 1, got {text_components}"
         raise TableError(Argument("text_components"), problem, value=text_components)
-    check_known_suffix(path, TABLE_SUFFIXES if labeled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES))
-    check_file(path)
+    if frame is None and not path.is_dir():
+        check_known_suffix(path, TABLE_SUFFIXES if labeled else (*TABLE_SUFFIXES, *EMBEDDING_SUFFIXES))
+        check_file(path)
+    if sheet is not None and suffix != EXCEL_SUFFIX:
+        raise TableError(Argument("sheet"), " is for Excel files", path=path, value=sheet)
     if suffix in EMBEDDING_SUFFIXES:
         refuse_arguments(suffix, columns, dialect)
         X = read_embeddings(path)
@@ -235,16 +254,22 @@ def read_table(
     if not labeled and (columns.features is None) == (columns.text is None):
         either = "the ", Argument("features"), " or the ", Argument("text")
         raise TableError("name either ", *either, " of the model", path=path)
-    rows: CsvRows | ParquetRows
-    if suffix in TEXT_SUFFIXES:
+    if frame is None and suffix in TEXT_SUFFIXES and not path.is_dir():
         dialect = detect_dialect(
             path, dialect, columns=columns.named, numbers=columns.features, not_numbers=columns.not_numbers,
             is_known=partial(looks_like_labels, columns) if labeled else None,
         )  # fmt: skip
-        rows = CsvRows(path, dialect, progress)
     else:
-        refuse_arguments(suffix, dialect)
-        dialect, rows = None, ParquetRows(path, progress)
+        refuse_arguments(suffix or "such", dialect)
+        dialect = None
+    rows: Rows
+    rows = (
+        open_rows(path, dialect=dialect, sheet=sheet, progress=progress)
+        if frame is None
+        else frame_rows(frame)
+    )
+    wanted_features = tuple(columns.features or ())
+    columns = name_list_columns(columns, rows.header)
     if labeled:
         resolved = resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
     else:
@@ -256,7 +281,11 @@ def read_table(
         raise TableError("has a header but no rows", path=path)
     columns, shown = resolved.columns, {role: tuple(values) for role, values in content.shown.items()}
     candidates, true, label_names = content.labels()
-    X, transformer, names = content.numbers(), None, tuple(columns.features or ())
+    X, transformer, names = content.numbers(), None, content.feature_names
+    if wanted_features and names != wanted_features and set(names) >= set(wanted_features):
+        # A model names the elements of lists that its file holds.
+        place = {name: column for column, name in enumerate(names)}
+        X, names = X[:, [place[name] for name in wanted_features]], wanted_features
     kind: FeatureKind = "columns"
     if embeddings is not None:
         X, kind = read_embeddings(embeddings, table=path, n_rows=content.n_rows), "embeddings"
@@ -271,7 +300,7 @@ def read_table(
                     transformer = fit_text_features(shown["text"], **options)
                     X = transformer.transform(X)
                 else:
-                    cache = path.with_name(f"{path.name}.embeddings.npz")
+                    cache = path.with_name(f"{path.name}.embeddings.npz") if frame is None else None
                     X = embed_texts(shown["text"], text_model, cache=cache, progress=progress)
                     transformer = TextEmbedder(model=text_model)
             except TableError as error:
@@ -284,6 +313,7 @@ def read_table(
         feature_names=names if kind == "columns" else number_names(kind, X.shape[1]),
         ids=shown.get("id", tuple(map(str, range(content.n_rows)))), texts=shown.get("text"), images=shown.get("image"),
         columns=columns, separator=content.separator, merge_case=merge_case, dialect=dialect,
+        sheet=rows.sheet if isinstance(rows, ValueRows) else None, frame=frame,
         text_transformer=transformer, unused=resolved.unused, notes=(*content.notes(), *rows.notes),
     )  # fmt: skip
     return _skip_untagged(table) if skip_untagged else _note_untagged(table)
@@ -327,6 +357,7 @@ class _Content:
             role: [] for role in ("text", "image", "id") if getattr(columns, role) is not None
         }
         self._numbers, self._dtype = bytearray(), np.dtype(np.float64)
+        self._widths: dict[str, int] = {}
         self._lines: list[int] = []
         self._first: dict[str, int] | None = {} if labeled else None
         self._flags = {"labels": bytearray(), "true_labels": bytearray()}
@@ -337,7 +368,7 @@ class _Content:
         }
         self._separator_given, self._merge_case, self._n_tags = separator is not None, merge_case, 0
 
-    def add(self, batch: CsvBatch | ParquetBatch) -> None:
+    def add(self, batch: CsvBatch | ArrowBatch | ValueBatch) -> None:
         """Take the rows of a batch."""
         columns = self.resolved.columns
         self._lines.extend(batch.lines)
@@ -349,6 +380,7 @@ class _Content:
                     flags.extend(batch.flags(names).tobytes())
             if columns.features:
                 matrix = batch.numbers(columns.features)
+                self._check_widths(batch)
                 self._dtype = matrix.dtype
                 self._numbers.extend(np.ascontiguousarray(matrix).tobytes())
         except BadCell as bad:
@@ -361,8 +393,25 @@ class _Content:
 
     def numbers(self) -> Any:
         """The features."""
-        n_features = len(self.resolved.columns.features or ())
-        return np.frombuffer(self._numbers, dtype=self._dtype).reshape(self.n_rows, n_features)
+        return np.frombuffer(self._numbers, dtype=self._dtype).reshape(self.n_rows, len(self.feature_names))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features: of columns, with a number for each element of a column of lists."""
+        return tuple(
+            each
+            for name in self.resolved.columns.features or ()
+            for each in (number_names(name, self._widths[name]) if name in self._widths else (name,))
+        )
+
+    def _check_widths(self, batch: CsvBatch | ArrowBatch | ValueBatch) -> None:
+        """Raise if a column holds lists of another length than before."""
+        if not self.n_rows:
+            self._widths = dict(batch.widths)
+        for name in self._widths.keys() | batch.widths.keys():
+            if self._widths.get(name) != (found := batch.widths.get(name)):
+                expected = f"a list of {self._widths.get(name)} finite numbers"
+                raise BadCell(name, 0, f"a list of {found}", expected)
 
     def labels(self) -> tuple[LabelMatrix | None, LabelMatrix | None, tuple[str, ...]]:
         """Candidates, true labels and the names of the labels."""
