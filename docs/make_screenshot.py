@@ -1,4 +1,4 @@
-"""Take the picture of the first page: the review page of the example in a browser, at the first wrong tag of the batch.
+"""Take the picture of the first page: the review page of the example in a browser, at a wrong tag with its evidence.
 
     python docs/make_screenshot.py      # writes docs/_static/review.png
 
@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from browser_helpers import chromium  # noqa: E402
 
 TARGET = HERE / "_static" / "review.png"
-VIEW, PIXEL_RATIO, N_COLORS = {"width": 1000, "height": 660}, 1.5, 96
+VIEW, PIXEL_RATIO, N_COLORS = {"width": 1100, "height": 760}, 1.5, 96
 
 
 def take_screenshot() -> Image.Image:
@@ -42,11 +42,16 @@ def take_screenshot() -> Image.Image:
         ).new_page()
         page.goto((folder / "review.html").as_uri())
         page.locator("body:not([aria-busy])").wait_for()
+        page.locator("#show-doubts").click()
+        page.locator("#grid").focus()
+        page.keyboard.press("x")
         while (
             tuple(page.locator(f"#detail-{name}").text_content() for name in ("id", "label")) not in planted
         ):
-            page.keyboard.press("k")
-        page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")
+            page.keyboard.press("j")
+        page.wait_for_function(
+            "[...document.querySelectorAll('#detail img')].every((image) => image.complete && image.naturalWidth)"
+        )
         return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 

@@ -107,7 +107,9 @@ def export_decisions(folder: Path) -> None:
 
 def decided(payload: dict, planted: set[tuple[str, str]]) -> Iterator[list]:
     cells = payload["cells"]
-    drawn = payload["batch"]["drawn"] + [0] * len(cells["item"])
+    # Without the last ones, which are kept and not in the list of doubtful tags.
+    n_others = len(cells["item"]) - len(payload["batch"]["drawn"]) - payload["kept"]["listed"]
+    drawn = payload["batch"]["drawn"] + [0] * n_others
     for place, label, confidence, action, drawn_as in zip(
         *(cells[name] for name in ("item", "label", "confidence", "action")), drawn, strict=False
     ):

@@ -240,19 +240,29 @@ def test_reasons_count_the_nearest_other_rows():
     rows, labels = np.nonzero(Y)
     p = rng.random(Y.shape)
     believed = p * Y
-    found = find_reasons(
-        X, Y, rows, labels, probabilities=p, confidences=believed, label_names=list("abcd"), n_neighbors=6
-    )
+    found = find_reasons(X, Y, rows, labels, probabilities=p, confidences=believed, n_neighbors=6)
     scaled = 2 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1
     for reason, row, label in zip(found, rows, labels, strict=True):
         distance = np.linalg.norm(scaled - scaled[row], axis=1)
         distance[row] = np.inf
-        assert reason.carried == Y[np.argsort(distance)[:6], label].sum()
+        near = np.argsort(distance)
+        assert reason.carried == Y[near[:6], label].sum()
         assert reason.neighbors == 6
         assert reason.probability == p[row, label]
-        for name in reason.better:
-            assert believed[row, "abcd".index(name)] > believed[row, label]
-        assert f"{reason.carried} of 6 similar rows have it" in str(reason)
+        assert reason.confidence == believed[row, label]
+        others = near[:-1]
+        assert reason.similar_with == tuple(others[Y[others, label] > 0][:3])
+        assert reason.similar_without == tuple(near[:6][Y[near[:6], label] == 0][:3])
+
+
+def test_a_label_of_one_row_has_no_similar_rows_and_of_two_has_one():
+    X, Y = np.arange(12.0).reshape(6, 2), np.zeros((6, 2), dtype=np.uint8)
+    Y[3, 0] = Y[1, 1] = Y[5, 1] = 1
+    rows, labels = np.array([3, 1, 5]), np.array([0, 1, 1])
+    found = find_reasons(X, Y, rows, labels, probabilities=Y / 2, confidences=Y / 2, n_neighbors=2)
+    assert [reason.similar_with for reason in found] == [(), (5,), (1,)]
+    without_features = find_reasons(None, Y, rows, labels, probabilities=Y / 2, confidences=Y / 2)
+    assert [(reason.neighbors, reason.similar_with) for reason in without_features] == [(0, ())] * 3
 
 
 @pytest.mark.slow
@@ -426,7 +436,7 @@ class TestProbabilities:
         wrong = (truth == 0)[Y > 0]
         assert roc_auc_score(wrong, -found.confidences[Y > 0]) > 0.8
         assert {doubt.reason.neighbors for doubt in found.doubts} == {0}
-        assert "similar rows have it" not in str(found.doubts[0].reason)
+        assert "similar rows" not in str(found.doubts[0].reason)
         # A level that is off does not change the answer.
         odds = (scores.clip(1e-6, 1 - 1e-6) / (1 - scores.clip(1e-6, 1 - 1e-6))) ** 0.7 / 3
         other = audit(None, Y, probabilities=odds / (1 + odds))

@@ -1,4 +1,4 @@
-"""Reasons in words: a share before the tag is looked at must not be taken for the confidence, which counts the tag."""
+"""Reasons in words: the probability before the tag is looked at must not seem to contradict the confidence."""
 
 import pytest
 
@@ -6,23 +6,20 @@ from skpml.cleaning._judging import Reason
 
 
 def reason(**changes):
-    return Reason(
-        **{"carried": 1, "neighbors": 10, "usual": 0.123, "probability": 0.02, "better": (), **changes}
-    )
+    known = {"carried": 1, "neighbors": 10, "usual": 0.123, "probability": 0.02, "confidence": 0.51}
+    return Reason(**{**known, **changes})
 
 
-@pytest.mark.parametrize(
-    ("better", "end"),
-    [
-        ((), ""),
-        (("lake",), "; lake fits better"),
-        (("lake", "sky"), "; lake and sky fit better"),
-    ],
-)
-def test_a_reason_in_words(better, end):
-    assert str(reason(better=better)) == (
-        f"1 of 10 similar rows have it (12% of all); the model expects it in 2% of similar rows{end}"
+def test_a_reason_in_words():
+    assert str(reason()) == (
+        "1 of 10 similar rows has the tag; 12% of all rows have it. The features alone make the tag 2% likely; since the "
+        "row has it, 51%."
     )
+    assert str(reason(neighbors=0)) == "The features alone make the tag 2% likely; since the row has it, 51%."
+
+
+def test_a_confidence_below_the_probability_does_not_come_from_the_tag():
+    assert str(reason(neighbors=0, confidence=0.01)).endswith("with all evidence, 1%.")
 
 
 @pytest.mark.parametrize(
@@ -31,5 +28,5 @@ def test_a_reason_in_words(better, end):
 )
 def test_a_share_that_is_not_quite_none_or_all_is_not_shown_as_such(share, words):
     text = str(reason(probability=share, usual=share))
-    assert f"({words} of all)" in text
-    assert f"expects it in {words} of similar rows" in text
+    assert f"; {words} of all rows have it" in text
+    assert f"make the tag {words} likely" in text

@@ -32,6 +32,8 @@ def no_batch() -> dict[str, Any]:
     return {
         "batch": {"drawn": [], "tags": 410, "sample": 0, "wrong": 0},
         "earlier": {name: [] for name in columns},
+        "evidence": {name: [] for name in ("with", "without", "supporting", "opposing")},
+        "kept": {"listed": 0, "all": 0},
     }
 
 
@@ -219,8 +221,14 @@ def press(page: Any, *keys: str) -> None:
 
 
 def choose_command(page: Any, name: str) -> None:
-    page.locator(".menu summary").click()
+    page.locator("header .menu summary").click()
     page.get_by_role("button", name=name).click()
+
+
+def choose_bulk(page: Any, name: str) -> None:
+    """Do something with all listed tags: accept, keep, drop or export."""
+    page.locator("#bulk summary").click()
+    page.locator(f"#bulk-{name}").click()
 
 
 def read_notice(page: Any) -> str:

@@ -102,7 +102,7 @@ class Person:
 
     def press(self, decision: str, cell: tuple[str, str]) -> None:
         self.decisions[cell] = decision
-        press(self.page, decision[0])
+        press(self.page, {"keep": "y", "drop": "x"}[decision])
 
     def dropped(self) -> set[tuple[str, str]]:
         return {cell for cell, decision in self.decisions.items() if decision == "drop"}

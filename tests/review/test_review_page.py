@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from page_checker import PageChecker
 
 pytest.importorskip("jinja2")
 
-from skpml.cleaning import Decisions, Question, WrongCounts
+from skpml.cleaning import Decisions, Doubt, Question, Reason, WrongCounts
 from skpml.cleaning._batch import random_order
 from skpml.review import render_review, select_doubts, write_review
 from skpml.review._page import _build_payload, _fill_template
@@ -41,7 +42,10 @@ def payload_of(page: str) -> Any:
 
 def scripted(payload: dict[str, Any]) -> dict[str, Any]:
     """The part of a payload that the script needs; the template shows the rest."""
-    kept = {name: payload[name] for name in ("title", "key", "items", "cells", "batch", "earlier")}
+    kept = {
+        name: payload[name]
+        for name in ("title", "key", "items", "cells", "evidence", "kept", "batch", "earlier")
+    }
     return {**kept, "labels": [label["name"] for label in payload["labels"]]}
 
 
@@ -97,7 +101,7 @@ def test_the_same_payload_gives_the_same_page() -> None:
 def test_a_page_is_its_data_and_little_more() -> None:
     payload = large_payload(2000)
     data = len(json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode())
-    assert len(_fill_template(payload).encode()) - data < 70_000
+    assert len(_fill_template(payload).encode()) - data < 85_000
 
 
 def test_a_page_without_cells_can_be_made() -> None:
@@ -116,6 +120,10 @@ def table(tmp_path: Path) -> Any:
     return read_table(path, columns=Columns(id="name", text="story"))
 
 
+def make_reason(confidence: float, **similar: tuple[int, ...]) -> Reason:
+    return Reason(carried=1, neighbors=2, usual=0.5, probability=0.1, confidence=confidence, **similar)
+
+
 def make_audit(table: Any, doubts: list[tuple[int, int, float, str]]) -> Any:
     """An audit with these doubts: row, label, confidence, action."""
     counts = table.candidates.sum(axis=0)
@@ -126,7 +134,7 @@ def make_audit(table: Any, doubts: list[tuple[int, int, float, str]]) -> Any:
         confidences=table.candidates * 0.9,
         actions=actions,
         doubts=[
-            SimpleNamespace(row=row, label=label, confidence=confidence, action=action, reason="why")
+            Doubt(row=row, label=label, confidence=confidence, action=action, reason=make_reason(confidence))
             for row, label, confidence, action in doubts
         ],
         wrong=WrongCounts(estimate=counts / 3, low=counts / 4, high=counts / 2, total=(1.66, 1.23, 2.5)),
@@ -155,14 +163,17 @@ def test_the_page_shows_the_audit_of_a_table(table: Any) -> None:
     assert payload["items"] == [
         {"id": "c", "row": 2, "text": "three", "image": None, "tags": sorted([sea, sky])},
         {"id": "a", "row": 0, "text": "<b>one</b>", "image": None, "tags": sorted([sea, lake])},
+        {"id": "b", "row": 1, "text": "two", "image": None, "tags": [sea]},
     ]
+    # Doubtful tags, and then those that are kept.
     assert payload["cells"] == {
-        "item": [0, 1, 0],
-        "label": [sea, lake, sky],
-        "confidence": [0.5123, 0.1, 0.3],
-        "action": ["ask", "drop", "ask"],
-        "reason": ["why"] * 3,
+        "item": [0, 1, 0, 1, 2],
+        "label": [sea, lake, sky, sea, sea],
+        "confidence": [0.5123, 0.1, 0.3, 0.9, 0.9],
+        "action": ["ask", "drop", "ask", "keep", "keep"],
+        "reason": [*(str(doubt.reason) for doubt in found.doubts), "", ""],
     }
+    assert payload["kept"] == {"listed": 2, "all": 2}
     assert [label["name"] for label in payload["labels"]] == list(table.label_names)
     assert payload["labels"][sea] == {
         "name": "sea", "candidates": 3, "wrong": 1.0, "low": 0.8, "high": 1.5, "partner": found.partners[sea],
@@ -170,17 +181,17 @@ def test_the_page_shows_the_audit_of_a_table(table: Any) -> None:
 
 
 def test_the_batch_comes_first_and_says_nothing_about_the_answer(table: Any) -> None:
-    lake, sea = (table.label_names.index(name) for name in ("lake", "sea"))
+    lake, sea, sky = (table.label_names.index(name) for name in ("lake", "sea", "sky"))
     found = make_audit(table, [(2, sea, 0.5, "ask"), (0, lake, 0.1, "drop")])
     found.batch = [Question(row=1, label=sea, drawn=4), Question(row=2, label=sea, drawn=0)]
     payload = _build_payload(table, found, {})
     # A doubt of the batch is not listed again.
     assert payload["cells"] == {
-        "item": [0, 1, 2],
-        "label": [sea, sea, lake],
-        "confidence": [0.9, 0.9, 0.1],
-        "action": ["", "", "drop"],
-        "reason": ["", "", "why"],
+        "item": [0, 1, 2, 2, 1],
+        "label": [sea, sea, lake, sea, sky],
+        "confidence": [0.9, 0.9, 0.1, 0.9, 0.9],
+        "action": ["", "", "drop", "keep", "keep"],
+        "reason": ["", "", str(found.doubts[1].reason), "", ""],
     }
     assert [item["row"] for item in payload["items"]] == [1, 2, 0]
     assert payload["batch"]["drawn"] == [4, 0]
@@ -203,7 +214,9 @@ def test_earlier_decisions_are_exported_and_not_asked_again(table: Any) -> None:
     )
     found = make_audit(table, [(0, lake, 0.1, "drop"), (2, sky, 0.3, "ask")])
     payload = _build_payload(table, found, {}, decisions)
-    assert payload["cells"]["item"] == []
+    # What is left is kept.
+    assert set(payload["cells"]["action"]) == {"keep"}
+    assert payload["kept"]["listed"] == 5 - len(cells)
     assert payload["batch"] == {"drawn": [], "tags": 5, "sample": 1, "wrong": 1}
     earlier = payload["earlier"]
     assert list(zip(earlier["row"], earlier["label"], strict=True)) == cells
@@ -218,7 +231,7 @@ def test_what_the_audit_was_told_is_exported_too(table: Any) -> None:
     found = make_audit(table, [(1, sea, 0.5, "ask")])
     found.verified[1, sea], found.verified[0, sky] = -1, 1
     payload = _build_payload(table, found, {})
-    assert payload["cells"]["item"] == []
+    assert "ask" not in payload["cells"]["action"]
     # A row cannot lose a tag that it does not have, so only tags of the table are decided.
     earlier = payload["earlier"]
     assert (earlier["row"], earlier["label"], earlier["keep"]) == ([1], [sea], [False])
@@ -233,6 +246,41 @@ def test_the_page_says_what_the_count_rests_on(basis: str, words: str) -> None:
     payload = small_payload()
     payload["overview"]["basis"] = basis
     assert words in _fill_template(payload)
+
+
+def test_similar_rows_are_positions_of_items_whose_texts_are_cut(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sea, sky = (table.label_names.index(name) for name in ("sea", "sky"))
+    found = make_audit(table, [(2, sea, 0.5, "ask"), (2, sky, 0.4, "ask")])
+    reasons = [make_reason(0.5, similar_with=(0, 1)), make_reason(0.4, similar_without=(1,))]
+    found.doubts = [
+        replace(doubt, reason=reason) for doubt, reason in zip(found.doubts, reasons, strict=True)
+    ]
+    found.actions[:2] = ""
+    monkeypatch.setattr("skpml.review._page._EXCERPT", 4)
+    payload = _build_payload(table, found, {})
+    assert [(item["row"], item["text"]) for item in payload["items"]] == [
+        (2, "three"),
+        (0, "<b>…"),
+        (1, "two"),
+    ]
+    assert (payload["evidence"]["with"], payload["evidence"]["without"]) == ([[1, 2], []], [[], [2]])
+    # Only the most useful doubts have evidence.
+    monkeypatch.setattr("skpml.review._page._MAX_EXPLAINED", 1)
+    assert _build_payload(table, found, {})["evidence"]["with"] == [[1, 2]]
+
+
+def test_too_many_kept_tags_leave_some_of_all_confidences(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = make_audit(table, [])
+    found.confidences = np.where(table.candidates > 0, np.linspace(0.9, 0.5, 9).reshape(3, 3), 0)
+    monkeypatch.setattr("skpml.review._page._MAX_KEPT", 3)
+    payload = _build_payload(table, found, {})
+    assert payload["kept"] == {"listed": 3, "all": 5}
+    sure = np.sort(found.confidences[table.candidates > 0])
+    assert payload["cells"]["confidence"] == pytest.approx(sure[[0, 2, 4]], abs=1e-4)
 
 
 def test_partners_are_shown_for_doubted_labels_only(table: Any) -> None:
@@ -253,10 +301,9 @@ def test_decisions_are_stored_by_file_and_listed_tags(table: Any, tmp_path: Path
     others = [
         key([(0, 1, 0.4, "ask")]),
         key([(1, 1, 0.4, "ask")]),
-        key([(0, 0, 0.4, "ask"), (0, 1, 0.4, "ask")]),
         key([(0, 0, 0.4, "ask")], read_table(renamed, columns=Columns(id="name", text="story"))),
     ]
-    assert len({first, *others}) == 5
+    assert len({first, *others}) == 4
 
 
 def test_too_many_doubts_leave_only_those_that_a_person_decides(

@@ -344,7 +344,7 @@ def audit(
         confidences=found.confidences,
         probabilities=first.found.probabilities,
         actions=found.actions,
-        doubts=_find_doubts(X, candidates, checked, first.found, found, label_names=names, **options),
+        doubts=_find_doubts(X, candidates, checked, first.found, found, **options),
         wrong=found.wrong,
         batch=propose_batch(places, checked, benefit(found.confidences), size=batch_size),
         verified=checked,

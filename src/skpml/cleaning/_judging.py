@@ -52,6 +52,8 @@ _NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.05
 _VOTES_DEVIATION = 0.1
 # Rows among which neighbors are searched; more take time and add little.
 _MOST_ROWS = 20_000
+# Similar rows that a reason names, with the label and without it.
+_MOST_SIMILAR = 3
 # Standard deviations of the shift of log-odds of missing labels, before any answer, and of their factor. Votes set the
 # level, scores of other models do not.
 _SHIFT_DEVIATIONS = {"votes": 0.5, "ranking": 2.0}
@@ -353,26 +355,32 @@ class Reason:
     usual : float
         Share of all rows that carry it.
     probability : float
-        Probability that the label is true, by a model that has not seen the row, from the features alone. The confidence
-        also counts that somebody gave the tag.
-    better : tuple of str
-        Candidates of the row with a higher confidence, the highest first.
+        Probability that the label is true, by a model that has not seen the row, from the features alone.
+    confidence : float
+        Probability that it is true, given all evidence: also that the row carries it, and what was verified.
+    similar_with : tuple of int
+        The most similar other rows that carry the label, at most three, the nearest first.
+    similar_without : tuple of int
+        Those of the nearest rows that do not carry it, at most three.
     """
 
     carried: int
     neighbors: int
     usual: float
     probability: float
-    better: tuple[str, ...]
+    confidence: float
+    similar_with: tuple[int, ...] = ()
+    similar_without: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        text = f"the model expects it in {_percent(self.probability)} of similar rows"
-        if self.neighbors:
-            usual = _percent(self.usual)
-            text = f"{self.carried} of {self.neighbors} similar rows have it ({usual} of all); {text}"
-        if self.better:
-            text += f"; {' and '.join(self.better)} {'fits' if len(self.better) == 1 else 'fit'} better"
-        return text
+        # Without the second number, a low first one would seem to contradict the confidence.
+        why = "since the row has it" if self.confidence > self.probability else "with all evidence"
+        text = f"The features alone make the tag {_percent(self.probability)} likely; {why}, {_percent(self.confidence)}."
+        if not self.neighbors:
+            return text
+        have = "has" if self.carried == 1 else "have"
+        counted = f"{self.carried} of {self.neighbors} similar rows {have} the tag"
+        return f"{counted}; {_percent(self.usual)} of all rows have it. {text}"
 
 
 def _percent(share: float) -> str:
@@ -390,54 +398,67 @@ def find_reasons(
     *,
     probabilities: NDArray[Any],
     confidences: NDArray[Any],
-    label_names: Sequence[str],
     n_neighbors: int = 10,
     random_state: int = 0,
 ) -> list[Reason]:
-    """Return a reason for each cell (row, label); neighbors are counted if there are features X."""
+    """Return a reason for each cell (row, label); neighbors are found if there are features X."""
     if len(rows) == 0:
         return []
-    asked, place = np.unique(rows, return_inverse=True)
-    near = np.empty((len(asked), 0), dtype=np.intp)
+    near = np.empty((len(rows), 0), dtype=np.intp)
+    with_label = [np.empty(0, dtype=np.intp)] * len(rows)
     if X is not None:
-        near = _find_neighbors(X, asked, n_neighbors, random_state)
+        search = _NeighborSearch(X, random_state)
+        asked, place = np.unique(rows, return_inverse=True)
+        near = search.find(asked, n_neighbors)[place]
+        for label in np.unique(labels).tolist():
+            cells = np.flatnonzero(labels == label)
+            found = search.find(rows[cells], _MOST_SIMILAR, among=Y[:, label] > 0)
+            for cell, similar in zip(cells.tolist(), found, strict=True):
+                with_label[cell] = similar
     usual = np.mean(Y > 0, axis=0)
-    carried = np.zeros(len(rows), dtype=np.intp)
-    # Column by column, for memory.
-    for neighbor in near.T:
-        carried += Y[neighbor[place], labels] > 0
-    found = []
-    for row, label, count in zip(rows.tolist(), labels.tolist(), carried.tolist(), strict=True):
-        sure = confidences[row]
-        highest = np.argsort(-sure, kind="stable")[:2].tolist()
-        better = [label_names[j] for j in highest if j != label and sure[j] > max(sure[label], 0.5)]
-        found.append(
+    reasons = []
+    for cell, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
+        carries = Y[near[cell], label] > 0
+        reasons.append(
             Reason(
-                carried=count,
+                carried=int(carries.sum()),
                 neighbors=near.shape[1],
                 usual=float(usual[label]),
                 probability=float(probabilities[row, label]),
-                better=tuple(better),
+                confidence=float(confidences[row, label]),
+                similar_with=tuple(with_label[cell].tolist()),
+                similar_without=tuple(near[cell][~carries][:_MOST_SIMILAR].tolist()),
             )
         )
-    return found
+    return reasons
 
 
-def _find_neighbors(X: Any, rows: NDArray[np.intp], count: int, random_state: int) -> NDArray[np.intp]:
-    """Return the nearest other rows of some rows, (m, count)."""
-    n = X.shape[0]
-    known = np.arange(n)
-    if n > _MOST_ROWS:
-        known = np.sort(np.random.default_rng(random_state).permutation(n)[:_MOST_ROWS])
-    with config_context(transform_output="default"):
-        scaled = RangeScaler().fit_transform(X)
-    count = min(count, len(known) - 1)
-    search = NearestNeighbors(n_neighbors=count + 1).fit(scaled[known])
-    found = known[search.kneighbors(scaled[rows], return_distance=False)]
-    # A row is not its own neighbor, and may not be among the known rows.
-    own = found == rows[:, None]
-    own[~own.any(axis=1), -1] = True
-    return found[~own].reshape(len(rows), count)
+class _NeighborSearch:
+    """Search for the nearest other rows, among all or among some; among random ones if there are too many."""
+
+    def __init__(self, X: Any, random_state: int) -> None:
+        n = X.shape[0]
+        self._known = np.arange(n)
+        if n > _MOST_ROWS:
+            self._known = np.sort(np.random.default_rng(random_state).permutation(n)[:_MOST_ROWS])
+        with config_context(transform_output="default"):
+            self._scaled = RangeScaler().fit_transform(X)
+
+    def find(
+        self, rows: NDArray[np.intp], count: int, *, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.intp]:
+        """Return the nearest other rows of some rows, (m, count), or fewer columns if there are fewer."""
+        known = self._known if among is None else self._known[among[self._known]]
+        # A row that is searched for may be among them.
+        count = min(count, len(known) - 1)
+        if count < 1:
+            return np.empty((len(rows), 0), dtype=np.intp)
+        search = NearestNeighbors(n_neighbors=count + 1).fit(self._scaled[known])
+        found = known[search.kneighbors(self._scaled[rows], return_distance=False)]
+        # A row is not its own neighbor, and may not be among the known rows.
+        own = found == rows[:, None]
+        own[~own.any(axis=1), -1] = True
+        return found[~own].reshape(len(rows), count)
 
 
 def find_partners(

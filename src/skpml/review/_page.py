@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skpml._writing import inline_files, page_environment, replacing, require_packages, script_safe_json
+from skpml.review._words import TellingWords, find_telling_words
 
 if TYPE_CHECKING:
     from skpml.cleaning import Audit, Decisions, Doubt
     from skpml.tables import Table
 
 # The modules of the page's script, each after those that it imports.
-_SCRIPTS = ("review/data.js", "review/decisions.js", "review/list.js", "review/task.js", "review/page.js")
+_SCRIPTS = tuple(f"review/{name}.js" for name in ("data", "decisions", "list", "task", "evidence", "page"))
 
 # A page with so many doubtful tags still opens, filters and sorts without a noticeable pause.
 MAX_DOUBTS = 50_000
+# Doubtful tags with similar rows and telling words, the most useful ones; so many more rows may be in the file.
+_MAX_EXPLAINED = 5_000
+# Kept tags on the page.
+_MAX_KEPT = 10_000
+# Texts of rows that have no doubtful tag are cut.
+_EXCERPT = 300
 
 
 def render_review(
@@ -32,9 +39,11 @@ def render_review(
 ) -> str:
     """Render the review page of an audit as HTML.
 
-    The page first asks about the batch of the audit, without the answer of the model, and then lists the other doubtful
-    tags. Text of the table is shown as text, never as HTML, and the same input gives the same bytes. If more than 50,000
-    tags are doubtful, the page leaves out those that the audit drops, and lists the most useful 50,000 of the others.
+    The page first asks about the batch of the audit, without the answer of the model. It then lists the other doubtful
+    tags, the 5,000 most useful ones with similar rows and telling words. A third list has all tags, among them up to
+    10,000 kept ones of all confidences. Text of the table is shown as text, never as HTML, and the same input gives the
+    same bytes. If more than 50,000 tags are doubtful, the page leaves out those that the audit drops, and lists the most
+    useful 50,000 of the others.
 
     Parameters
     ----------
@@ -133,9 +142,21 @@ def _build_payload(
     batch = {(question.row, question.label): question.drawn for question in audit.batch}
     known = {*batch, *zip(decisions.rows.tolist(), decisions.labels.tolist(), strict=True)}
     doubts = [doubt for doubt in select_doubts(audit) if (doubt.row, doubt.label) not in known]
-    cells = [*batch, *((doubt.row, doubt.label) for doubt in doubts)]
-    rows = list(dict.fromkeys(row for row, _ in cells))
+    kept, n_kept = _select_kept(table, audit, known)
+    cells = [*batch, *((doubt.row, doubt.label) for doubt in doubts), *kept]
+    explained = doubts[:_MAX_EXPLAINED]
+    whole = dict.fromkeys(row for row, _ in cells[: len(batch) + len(doubts)])
+    cut = (row for row, _ in kept)
+    similar = (
+        row for doubt in explained for row in (*doubt.reason.similar_with, *doubt.reason.similar_without)
+    )
+    rows = list(dict.fromkeys([*whole, *cut, *similar]))
     position = {row: place for place, row in enumerate(rows)}
+    words: list[TellingWords] = []
+    if table.texts is not None and explained:
+        words = find_telling_words(
+            table.texts, table.candidates, ((doubt.row, doubt.label) for doubt in explained)
+        )
     counts = table.candidates.sum(axis=0)
     doubted = {doubt.label for doubt in audit.doubts}
     wrong = np.array([audit.wrong.estimate, audit.wrong.low, audit.wrong.high])
@@ -165,7 +186,7 @@ def _build_payload(
             {
                 "id": table.ids[row],
                 "row": row,
-                "text": None if table.texts is None else table.texts[row],
+                "text": _excerpt(table, row, whole=row in whole),
                 "image": None if table.images is None else table.images[row],
                 "tags": np.flatnonzero(table.candidates[row]).tolist(),
             }
@@ -179,12 +200,21 @@ def _build_payload(
                 for sure in (
                     *(audit.confidences[cell] for cell in batch),
                     *(doubt.confidence for doubt in doubts),
+                    *(audit.confidences[cell] for cell in kept),
                 )
             ],
             # Nothing that tells a person the answer to a question of the batch.
-            "action": ["" for _ in batch] + [doubt.action for doubt in doubts],
-            "reason": ["" for _ in batch] + [str(doubt.reason) for doubt in doubts],
+            "action": ["" for _ in batch] + [doubt.action for doubt in doubts] + ["keep" for _ in kept],
+            "reason": ["" for _ in batch] + [str(doubt.reason) for doubt in doubts] + ["" for _ in kept],
         },
+        # Of the first doubts.
+        "evidence": {
+            "with": [[position[row] for row in doubt.reason.similar_with] for doubt in explained],
+            "without": [[position[row] for row in doubt.reason.similar_without] for doubt in explained],
+            "supporting": [list(telling.supporting) for telling in words],
+            "opposing": [list(telling.opposing) for telling in words],
+        },
+        "kept": {"listed": len(kept), "all": n_kept},
         "batch": {
             "drawn": list(batch.values()),
             "tags": int(counts.sum()),
@@ -203,6 +233,29 @@ def _build_payload(
     }
 
 
+def _select_kept(
+    table: Table, audit: Audit, known: set[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], int]:
+    """Return kept cells that are not known, the lowest confidences first, and their number.
+
+    If there are too many, every k-th one is returned, so that all confidences are there.
+    """
+    rows, labels = np.nonzero((audit.actions == "keep") & (table.candidates > 0))
+    order = np.argsort(audit.confidences[rows, labels], kind="stable")
+    cells = [
+        cell for cell in zip(rows[order].tolist(), labels[order].tolist(), strict=True) if cell not in known
+    ]
+    some = np.linspace(0, len(cells) - 1, min(len(cells), _MAX_KEPT)).round().astype(int)
+    return [cells[place] for place in some], len(cells)
+
+
+def _excerpt(table: Table, row: int, *, whole: bool) -> str | None:
+    if table.texts is None:
+        return None
+    text = table.texts[row]
+    return text if whole or len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
+
+
 def _verified_decisions(table: Table, audit: Audit) -> Decisions:
     """Return what the audit was told about tags of the table."""
     from skpml.cleaning import Decisions
@@ -215,7 +268,8 @@ def _verified_decisions(table: Table, audit: Audit) -> Decisions:
 
 def _fill_template(payload: Mapping[str, Any]) -> str:
     labels, cells, n_batch = payload["labels"], payload["cells"], len(payload["batch"]["drawn"])
-    doubts = Counter(cells["label"][n_batch:])
+    n_doubts = len(cells["item"]) - n_batch - payload["kept"]["listed"]
+    doubts = Counter(cells["label"][n_batch : n_batch + n_doubts])
     environment = page_environment("skpml.review")
     environment.filters["estimate"] = _format_estimate
     page = environment.get_template("review.html.j2").render(
@@ -226,9 +280,13 @@ def _fill_template(payload: Mapping[str, Any]) -> str:
         scale=100 / max(1, *(max(label["candidates"], label["high"]) for label in labels)),
         n_batch=n_batch,
         n_drawn=sum(drawn > 0 for drawn in payload["batch"]["drawn"]),
-        n_doubts=len(cells["item"]) - n_batch,
+        n_doubts=n_doubts,
+        kept=payload["kept"],
         data=script_safe_json(
-            {name: payload[name] for name in ("title", "key", "items", "cells", "batch", "earlier")}
+            {
+                name: payload[name]
+                for name in ("title", "key", "items", "cells", "evidence", "kept", "batch", "earlier")
+            }
             | {"labels": [label["name"] for label in labels]}
         ),
         **inline_files("skpml.review", style="review.css", scripts=_SCRIPTS),

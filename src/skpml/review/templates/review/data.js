@@ -3,11 +3,21 @@
 export const byId = (id) => document.getElementById(id);
 
 // A cell is one tag of one item; `cells` holds a list per column. First come the cells of the batch, which a person is
-// asked to check next, in their order; then the other doubtful tags, the most useful first.
-export const { title, key, labels, items, cells, batch, earlier } = JSON.parse(byId("payload").textContent);
+// asked to check next, in their order; then the other doubtful tags, the most useful first; then tags that are kept.
+const payload = JSON.parse(byId("payload").textContent);
+export const { title, key, labels, items, cells, evidence, kept, batch, earlier } = payload;
 export const cellCount = cells.item.length;
 export const batchCount = batch.drawn.length;
+export const doubtCount = cellCount - batchCount - kept.listed;
 export const isInBatch = (cell) => cell < batchCount;
+
+// What the list can show: the first and the last cell of each, exclusive.
+export const MODES = {
+  batch: [0, batchCount],
+  doubts: [batchCount, batchCount + doubtCount],
+  all: [batchCount, cellCount],
+};
+export const isInMode = (cell, mode) => cell >= MODES[mode][0] && cell < MODES[mode][1];
 export const itemOf = (cell) => items[cells.item[cell]];
 export const labelOf = (cell) => labels[cells.label[cell]];
 
@@ -25,6 +35,16 @@ export function make(tag, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
+}
+
+// The picture of an item, or null. Only a path relative to the page is requested: anything else would be a request to a
+// stranger. A path that leads nowhere calls `onerror`.
+export function makePicture({ id, image }, onerror, attributes = {}) {
+  if (image === null || !image.isWellFormed() || /^[A-Za-z][A-Za-z0-9+.-]*:|^[\\/]/.test(image)) return null;
+  const picture = make("img", { alt: `Image of ${id}`, decoding: "async", ...attributes });
+  picture.addEventListener("error", () => picture.isConnected && onerror(picture));
+  picture.src = image.split(/[\\/]/).map(encodeURIComponent).join("/");
+  return picture;
 }
 
 const integers = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

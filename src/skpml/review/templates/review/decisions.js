@@ -1,7 +1,7 @@
 // The decisions: undo, storage in the browser, and exchange as a CSV file.
 
-import { ACCEPTED_KEPT, batch, batchCount, cellCount, cells, earlier, findCell, itemOf } from "./data.js";
-import { key, labelOf, labels, make, plural, STATES, title, UNDECIDED } from "./data.js";
+import { ACCEPTED_KEPT, batch, cellCount, cells, earlier, findCell, itemOf } from "./data.js";
+import { key, labelOf, labels, MODES, make, plural, STATES, title, UNDECIDED } from "./data.js";
 
 // Chromium may give a page that asks early an empty storage which keeps nothing; once it has granted a lock, the storage
 // is reliable. A browser without locks, or one that needs more than three seconds, is trusted.
@@ -43,11 +43,10 @@ export const decisions = {
   // Called after every change.
   onchange: () => {},
 
-  // Numbers of undecided, kept and dropped cells: of the batch, or of the others.
-  count(inBatch) {
+  // Numbers of undecided, kept and dropped cells of what the list can show.
+  count(mode) {
     const counts = { undecided: 0, kept: 0, dropped: 0 };
-    const some = inBatch ? this.states.subarray(0, batchCount) : this.states.subarray(batchCount);
-    for (const state of some) counts[STATES[state]] += 1;
+    for (const state of this.states.subarray(...MODES[mode])) counts[STATES[state]] += 1;
     return counts;
   },
 
@@ -124,16 +123,33 @@ function listDecisions() {
 const stem = title.replace(/\.[A-Za-z0-9]{1,8}$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "review";
 export const exportName = `${stem}_decisions.csv`;
 
+function download(name, records) {
+  const address = URL.createObjectURL(new Blob(records.map(formatLine), { type: "text/csv;charset=utf-8" }));
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
 // Saves all decisions as a file for `skpml clean`, and returns their number.
 export function downloadDecisions() {
   const records = listDecisions();
   const isUsed = (column) => column < WRITTEN_COUNT || records.some((record) => record[column] !== "");
-  const lines = [COLUMNS, ...records].map((fields) => formatLine(fields.filter((_, column) => isUsed(column))));
-  const address = URL.createObjectURL(new Blob(lines, { type: "text/csv;charset=utf-8" }));
-  make("a", { href: address, download: exportName }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  const isWritten = (_, column) => isUsed(column);
+  download(
+    exportName,
+    [COLUMNS, ...records].map((fields) => fields.filter(isWritten)),
+  );
   decisions.unsaved = false;
   return records.length;
+}
+
+// Saves some cells as a table, with their confidences.
+export function downloadTable(some) {
+  const records = some.map((cell) => {
+    const { id, row } = itemOf(cell);
+    const word = WORDS[decisions.states[cell]];
+    return [id, row, labelOf(cell), cells.confidence[cell], cells.action[cell], word];
+  });
+  download(`${stem}_tags.csv`, [["id", "row", "label", "confidence", "suggested", "decision"], ...records]);
 }
 
 // Splits a CSV text into records, each with the line on which it begins; blank lines are skipped.

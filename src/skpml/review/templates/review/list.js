@@ -1,7 +1,7 @@
 // The list: which cells it shows, in which order, and their rows.
 
-import { batch, batchCount, byId, cellCount, cells, formatConfidence } from "./data.js";
-import { isInBatch, itemOf, items, labelOf, labels, STATES } from "./data.js";
+import { batch, batchCount, byId, cells, formatConfidence, isInBatch } from "./data.js";
+import { itemOf, items, labelOf, labels, MODES, makePicture, STATES } from "./data.js";
 import { decisions } from "./decisions.js";
 
 // More rows than these make a browser slow; filters lead to the others.
@@ -36,22 +36,26 @@ const comparisons = {
       Array.from(items, (item) => item.id),
     ),
 };
-const all = Uint32Array.from(cells.item.keys());
-const orders = { usefulness: all.slice(batchCount) };
+// The cells of a mode in an order; each is sorted once.
+const orders = {};
+function sortCells(mode, sort) {
+  if (sort === "usefulness" || mode === "batch") return Uint32Array.from(cells.item.keys()).subarray(...MODES[mode]);
+  orders[`${mode} ${sort}`] ??= sortCells(mode, "usefulness").sort(comparisons[sort]());
+  return orders[`${mode} ${sort}`];
+}
 
 // The row of each cell that was listed.
 const rows = new Map();
 
 export const list = {
-  // Whether it shows the batch, all of it and in its order, or the other cells.
-  inBatch: batchCount > 0,
+  // What it shows: the batch, all of it and in its order, other doubtful tags, or all but the batch.
+  mode: batchCount > 0 ? "batch" : "doubts",
   grid: byId("grid"),
-  scroller: byId("rows"),
   // What to list: a label (or -1), a suggestion, a state, words, and the order. Empty means all.
   filters: { label: -1, action: "", state: "", search: "", sort: "usefulness" },
-  // The cells that are shown, and the number of cells that match the filters.
-  shown: orders.usefulness.slice(0, 0),
-  matches: 0,
+  // The cells that match the filters, and those of them that are shown.
+  matches: [],
+  shown: [],
   // The cell that the person looks at, or -1.
   current: -1,
 
@@ -60,20 +64,15 @@ export const list = {
     const { label, action, state, search, sort } = this.filters;
     const words = fold(search).split(/\s+/).filter(Boolean);
     const states = state === "decided" ? ["kept", "dropped"] : [state];
-    orders[sort] ??= orders.usefulness.slice().sort(comparisons[sort]());
-    const found = this.inBatch
-      ? all.slice(0, batchCount)
-      : orders[sort].filter(
-          (cell) =>
-            (label < 0 || cells.label[cell] === label) &&
-            (action === "" || cells.action[cell] === action) &&
-            (state === "" || states.includes(STATES[decisions.states[cell]])) &&
-            (words.length === 0 || words.every((word) => searchText(cell).includes(word))),
-        );
-    this.matches = found.length;
-    this.shown = found.slice(0, MAX_ROWS);
+    const matches = (cell) =>
+      (label < 0 || cells.label[cell] === label) &&
+      (action === "" || cells.action[cell] === action) &&
+      (state === "" || states.includes(STATES[decisions.states[cell]])) &&
+      (words.length === 0 || words.every((word) => searchText(cell).includes(word)));
+    this.matches = Array.from(sortCells(this.mode, sort)).filter((cell) => this.inBatch || matches(cell));
+    this.shown = this.matches.slice(0, MAX_ROWS);
     this.grid.setAttribute("aria-rowcount", String(this.shown.length + 1));
-    this.scroller.replaceChildren(...Array.from(this.shown, rowOf));
+    byId("rows").replaceChildren(...Array.from(this.shown, rowOf));
     this.choose(this.current);
   },
 
@@ -99,9 +98,14 @@ export const list = {
     return this.shown[place < 0 ? 0 : Math.min(this.shown.length - 1, Math.max(0, place + step))] ?? -1;
   },
 
+  get inBatch() {
+    return this.mode === "batch";
+  },
+
   // Number of cells without filters.
   get size() {
-    return this.inBatch ? batchCount : cellCount - batchCount;
+    const [first, end] = MODES[this.mode];
+    return end - first;
   },
 
   get filtered() {
@@ -124,8 +128,12 @@ function makeRow(cell) {
   row.id = `row-${cell}`;
   row.dataset.cell = cell;
   row.querySelector(".tag-name").textContent = labelOf(cell);
+  // A long name is cut in the list.
+  row.querySelector(".tag-name").title = labelOf(cell);
   row.querySelector(".id").textContent = id;
   row.querySelector(".excerpt").textContent = (text ?? "").slice(0, EXCERPT_LENGTH);
+  const thumbnail = makePicture(itemOf(cell), (picture) => picture.remove(), { alt: "", loading: "lazy" });
+  if (thumbnail) row.querySelector(".item").prepend(thumbnail);
   if (isInBatch(cell)) {
     row.lastElementChild.remove();
     row.lastElementChild.className = "kind";

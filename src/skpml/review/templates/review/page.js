@@ -1,9 +1,21 @@
 // The page: details of a cell, filters, commands, and the keys that call them.
 
 import { ACCEPTED_DROPPED, ACCEPTED_KEPT, batch, batchCount, byId, cellCount, cells, DROPPED } from "./data.js";
-import { earlier, findCell, formatConfidence, formatCount, isInBatch, itemOf, KEPT, labelOf } from "./data.js";
-import { labels, make, plural, STATES, UNDECIDED } from "./data.js";
-import { decisions, downloadDecisions, exportName, parseDecisions, storage } from "./decisions.js";
+import {
+  earlier,
+  findCell,
+  formatConfidence,
+  formatCount,
+  isInBatch,
+  isInMode,
+  itemOf,
+  items,
+  KEPT,
+  kept,
+} from "./data.js";
+import { labelOf, labels, make, plural, STATES, UNDECIDED } from "./data.js";
+import { decisions, downloadDecisions, downloadTable, exportName, parseDecisions, storage } from "./decisions.js";
+import { lookAt, showEvidence, showPicture } from "./evidence.js";
 import { list, MAX_ROWS } from "./list.js";
 import { describeOutlook, describeSkipped, drawnCount } from "./task.js";
 
@@ -18,13 +30,13 @@ function notify(text, kind = "plain") {
   byId("notices").replaceChildren(make("div", { class: `notice ${kind}` }, make("p", {}, text), close));
 }
 
-const menu = document.querySelector("details.menu");
+const menus = Array.from(document.querySelectorAll("details.menu"));
 const search = byId("search");
 const describeProgress = () =>
-  `${formatCount(list.size - decisions.count(list.inBatch).undecided)} of ${formatCount(list.size)} ${list.inBatch ? "checked" : "decided"}`;
+  `${formatCount(list.size - decisions.count(list.mode).undecided)} of ${formatCount(list.size)} ${list.inBatch ? "checked" : "decided"}`;
 
 function showProgress() {
-  const { undecided, kept, dropped } = decisions.count(list.inBatch);
+  const { undecided, kept, dropped } = decisions.count(list.mode);
   byId("progress-words").textContent = describeProgress();
   byId("progress-kept").textContent = `${formatCount(kept)} kept`;
   byId("progress-dropped").textContent = `${formatCount(dropped)} dropped`;
@@ -33,12 +45,22 @@ function showProgress() {
   byId("bar-undecided").style.flexGrow = undecided;
   byId("undo").setAttribute("aria-disabled", String(decisions.steps.length === 0));
   byId("storage-note").hidden = !storage.refused;
+  byId("need").textContent = describeNeed();
   if (batchCount > 0) showTask();
+}
+
+// How many tags wait for a person, and what happens without one.
+function describeNeed() {
+  const [batched, asked, dropped] = ["", "ask", "drop"].map((action) => findOpen(action).length);
+  const parts = batched > 0 ? [`${formatCount(batched)} to check next`] : [];
+  if (asked > 0) parts.push(`${formatCount(asked)} ${asked === 1 ? "needs" : "need"} you`);
+  if (dropped > 0) parts.push(`${formatCount(dropped)} will be dropped`);
+  return parts.length > 0 ? `${parts.join(", ")}.` : "Nothing is left to decide.";
 }
 
 // The batch: how far it is and, at its end, what to do next.
 function showTask() {
-  const checked = batchCount - decisions.count(true).undecided;
+  const checked = batchCount - decisions.count("batch").undecided;
   const drawn = batch.drawn.filter((place, cell) => place > 0 && decisions.states[cell] !== UNDECIDED).length;
   const isDone = checked === batchCount;
   byId("batch-count").textContent = `${formatCount(checked)} of ${formatCount(batchCount)}`;
@@ -51,18 +73,20 @@ function showTask() {
   byId("task-outlook").textContent = describeOutlook();
 }
 
-// Shows the batch, or the other doubtful tags.
-function setMode(inBatch) {
-  list.inBatch = inBatch;
+const MODE_NAMES = { batch: "Tags to check next", doubts: "Doubtful tags", all: "All tags" };
+
+// Shows the batch, the other doubtful tags, or all but the batch.
+function setMode(mode) {
+  list.mode = mode;
+  const { inBatch } = list;
   document.body.classList.toggle("in-batch", inBatch);
-  byId("modes").hidden = batchCount === 0;
+  byId("show-batch").hidden = batchCount === 0;
   byId("task").hidden = !inBatch;
   byId("tools").hidden = inBatch;
-  byId("show-batch").setAttribute("aria-pressed", String(inBatch));
-  byId("show-doubts").setAttribute("aria-pressed", String(!inBatch));
+  for (const name of Object.keys(MODE_NAMES)) byId(`show-${name}`).setAttribute("aria-pressed", String(name === mode));
   for (const title of document.querySelectorAll(".head .of-doubts")) title.hidden = inBatch;
   for (const title of document.querySelectorAll(".head .of-batch")) title.hidden = !inBatch;
-  list.grid.setAttribute("aria-label", inBatch ? "Tags to check next" : "Doubtful tags");
+  list.grid.setAttribute("aria-label", MODE_NAMES[mode]);
   list.grid.setAttribute("aria-colcount", inBatch ? "4" : "5");
   showProgress();
   relist();
@@ -82,8 +106,9 @@ function showDetail() {
   byId("detail-label").textContent = labelOf(cell);
   byId("detail-id").textContent = item.id;
   byId("detail-row").textContent = `row ${item.row}`;
-  byId("detail-text").textContent = item.text ?? "";
   byId("detail-text").hidden = item.text === null;
+  // Evidence suggests an answer, too.
+  showEvidence(cell, item, isInBatch(cell));
   // Before a person has checked a tag of the batch, nothing may suggest the answer.
   byId("facts").hidden = isInBatch(cell);
   byId("detail-kind").hidden = !isInBatch(cell);
@@ -93,6 +118,7 @@ function showDetail() {
   byId("detail-action").textContent = cells.action[cell];
   byId("detail-action").className = `action ${cells.action[cell]}`;
   byId("detail-reason").textContent = cells.reason[cell];
+  byId("detail-reason").hidden = byId("reason-title").hidden = cells.reason[cell] === "";
   byId("detail-state").textContent = STATES[state] + (state >= ACCEPTED_KEPT ? ", as suggested" : "");
   byId("detail-state").className = `state ${STATES[state]}`;
   byId("keep").setAttribute("aria-pressed", String(state === KEPT));
@@ -104,7 +130,8 @@ function showDetail() {
 function makeTag(item, label) {
   const cell = findCell(item.row, label);
   const state = STATES[decisions.states[cell]] ?? "not doubtful";
-  const words = state === "undecided" ? `${formatConfidence(cells.confidence[cell])}, undecided` : state;
+  const open = isInMode(cell, "doubts") ? "undecided" : "not doubtful";
+  const words = state === "undecided" ? `${formatConfidence(cells.confidence[cell])}, ${open}` : state;
   const isHere = cell !== undefined && isInBatch(cell) === list.inBatch;
   const shown = list.inBatch || (cell !== undefined && !isHere) ? describeHidden(cell) : words;
   const parts = [make("bdi", {}, label), make("small", {}, shown)];
@@ -122,25 +149,17 @@ function describeHidden(cell) {
 }
 
 let shownImage = null;
-function showImage({ id, image }) {
-  const box = byId("detail-image");
-  box.hidden = image === null;
-  if (image === shownImage) return;
-  shownImage = image;
-  const path = make("code", { dir: "auto" }, image ?? "");
-  box.replaceChildren(path);
-  // Only a path relative to the page is requested: anything else would be a request to a stranger.
-  if (image === null || !image.isWellFormed() || /^[A-Za-z][A-Za-z0-9+.-]*:|^[\\/]/.test(image)) return;
-  const picture = make("img", { alt: `Image of ${id}`, decoding: "async" });
-  picture.addEventListener("error", () => {
-    if (picture.isConnected) box.replaceChildren(path, make("small", {}, "There is no such image next to the page."));
-  });
-  box.replaceChildren(picture);
-  picture.src = image.split(/[\\/]/).map(encodeURIComponent).join("/");
+function showImage(item) {
+  byId("detail-image").hidden = item.image === null;
+  if (item.image === shownImage) return;
+  shownImage = item.image;
+  showPicture(byId("detail-image"), item, (picture) =>
+    make("button", { type: "button", "data-command": "zoom", title: "Enlarge (z)" }, picture),
+  );
 }
 
 function goTo(cell) {
-  if (cell >= 0 && isInBatch(cell) !== list.inBatch) setMode(isInBatch(cell));
+  if (cell >= 0 && !isInMode(cell, list.mode)) setMode(["batch", "doubts", "all"].find((mode) => isInMode(cell, mode)));
   list.choose(cell);
   showDetail();
 }
@@ -153,18 +172,27 @@ function relist() {
   showMatches();
   for (const button of document.querySelectorAll("#labels button"))
     button.setAttribute("aria-pressed", String(Number(button.dataset.label) === list.filters.label));
-  list.scroller.scrollTo(0, 0);
+  list.grid.scrollTo(0, 0);
   goTo(list.shown.includes(list.current) ? list.current : (list.shown[0] ?? -1));
 }
 
 function showMatches() {
-  const { matches, filtered } = list;
-  byId("no-match").hidden = matches > 0;
-  byId("no-match-words").textContent = list.size === 0 ? "No tag is doubtful." : "No tag matches.";
+  const { filtered } = list;
+  const count = list.matches.length;
+  byId("no-match").hidden = count > 0 || list.size === 0;
+  byId("empty").hidden = list.size > 0;
   byId("clear").hidden = byId("clear-filters").hidden = !filtered;
-  byId("shown").textContent = `${formatCount(matches)} of ${formatCount(list.size)}`;
-  byId("cap").hidden = matches <= MAX_ROWS;
-  byId("cap").textContent = `The list ends after ${formatCount(MAX_ROWS)} tags. Use the filters to see the others.`;
+  byId("shown").textContent = `${formatCount(count)} of ${formatCount(list.size)}`;
+  const limits = [];
+  if (count > MAX_ROWS)
+    limits.push(`The list ends after ${formatCount(MAX_ROWS)} tags. Use the filters to see the others.`);
+  if (list.mode === "all" && kept.listed < kept.all)
+    limits.push(
+      `The page holds ${formatCount(kept.listed)} of ${formatCount(kept.all)} kept tags, of all confidences.`,
+    );
+  byId("cap").hidden = limits.length === 0;
+  byId("cap").textContent = limits.join(" ");
+  showBulk();
   document.body.classList.toggle("filtered", filtered);
 }
 
@@ -179,10 +207,26 @@ function decide(state) {
   goTo(targets.find((target) => list.shown.includes(target)) ?? cell);
 }
 
-// All undecided cells with a suggestion; cells of the batch have none.
-function findOpen(action) {
-  const undecided = Array.from(cells.item.keys()).filter((cell) => decisions.states[cell] === UNDECIDED);
-  return undecided.filter((cell) => cells.action[cell] === action);
+// Undecided cells with a suggestion, of all or of some; cells of the batch have none.
+function findOpen(action, some = cells.item.keys()) {
+  return Array.from(some).filter((cell) => decisions.states[cell] === UNDECIDED && cells.action[cell] === action);
+}
+
+// What can be done with all cells that match the filters: only those without a decision change.
+const findListed = () => list.matches.filter((cell) => decisions.states[cell] === UNDECIDED);
+const findSuggested = () => ["keep", "drop"].map((action) => findOpen(action, list.matches));
+function showBulk() {
+  const open = findListed().length;
+  const [keeping, dropping] = findSuggested().map((found) => found.length);
+  byId("bulk-accept").textContent = `Accept ${plural(keeping + dropping, "suggestion")}`;
+  byId("bulk-keep").textContent = `Keep ${formatCount(open)} undecided`;
+  byId("bulk-drop").textContent = `Drop ${formatCount(open)} undecided`;
+  byId("bulk-export").textContent = `Export ${plural(list.matches.length, "tag")} with confidences`;
+}
+
+function decideListed(state) {
+  const changed = decisions.apply(findListed().map((cell) => [cell, state]));
+  notify(`${plural(changed, "tag")} ${STATES[state]}. Undo reverts this.`);
 }
 
 const isOpen = (panel) => document.body.classList.contains(`${panel}-open`);
@@ -196,10 +240,12 @@ const commands = {
   keep: () => decide(KEPT),
   drop: () => decide(DROPPED),
   next: () => goTo(list.neighbor(1)),
+  previous: () => goTo(list.neighbor(-1)),
+  zoom: () => list.current >= 0 && lookAt(itemOf(list.current)),
   // Goes to the next undecided cell; after the last row, continues at the first.
   skip() {
     const place = list.shown.indexOf(list.current);
-    const others = [...list.shown.subarray(place + 1), ...list.shown.subarray(0, Math.max(0, place))];
+    const others = [...list.shown.slice(place + 1), ...list.shown.slice(0, Math.max(0, place))];
     const next = others.find((cell) => decisions.states[cell] === UNDECIDED);
     if (next === undefined) announce("No other tag of the list is undecided.");
     else goTo(next);
@@ -214,11 +260,13 @@ const commands = {
   },
 
   acceptSuggestions() {
-    const [kept, dropped] = [findOpen("keep"), findOpen("drop")];
-    if (kept.length + dropped.length === 0) return notify("No undecided tag has a suggestion to keep or drop it.");
-    decisions.apply([...kept.map((cell) => [cell, ACCEPTED_KEPT]), ...dropped.map((cell) => [cell, ACCEPTED_DROPPED])]);
-    notify(`Accepted: ${formatCount(kept.length)} kept, ${formatCount(dropped.length)} dropped. Undo reverts this.`);
+    const [keep, drop] = findSuggested();
+    decisions.apply([...keep.map((cell) => [cell, ACCEPTED_KEPT]), ...drop.map((cell) => [cell, ACCEPTED_DROPPED])]);
+    notify(`Accepted: ${formatCount(keep.length)} kept, ${formatCount(drop.length)} dropped. Undo reverts this.`);
   },
+  keepListed: () => decideListed(KEPT),
+  dropListed: () => decideListed(DROPPED),
+  exportListed: () => downloadTable(list.matches),
 
   deleteDecisions() {
     const deleted = decisions.apply(Array.from(cells.item.keys(), (cell) => [cell, UNDECIDED]));
@@ -241,8 +289,9 @@ const commands = {
     if (list.inBatch) announce("The search is for doubtful tags.");
     else search.focus();
   },
-  showBatch: () => setMode(true),
-  showDoubts: () => setMode(false),
+  showBatch: () => setMode("batch"),
+  showDoubts: () => setMode("doubts"),
+  showAll: () => setMode("all"),
   clearFilters() {
     for (const field of document.querySelectorAll("#filters select")) field.selectedIndex = 0;
     search.value = "";
@@ -272,14 +321,25 @@ async function importFile(event) {
   event.target.value = "";
 }
 
-const letterKeys = { k: "keep", d: "drop", u: "undo", j: "next", "/": "search", "?": "showHelp" };
+// j and k move and x rejects, as elsewhere; y answers the question.
+const letterKeys = {
+  y: "keep",
+  x: "drop",
+  u: "undo",
+  j: "next",
+  k: "previous",
+  z: "zoom",
+  "/": "search",
+  "?": "showHelp",
+};
 // These work in the list; elsewhere they press buttons and scroll.
 const listKeys = { " ": "skip", Enter: "skip" };
 const listSteps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -cellCount, End: cellCount };
 
 // Escape closes what is open, the topmost first.
 function stepBack(target) {
-  if (menu.open) {
+  const menu = menus.find(({ open }) => open);
+  if (menu) {
     menu.open = false;
     menu.querySelector("summary").focus();
   } else if (target === search) list.grid.focus();
@@ -288,6 +348,7 @@ function stepBack(target) {
 }
 
 function findKeyCommand({ target, key, ctrlKey, metaKey, altKey, shiftKey, repeat }) {
+  if (byId("look").open && key.toLowerCase() === "z") return () => byId("look").close();
   if (document.querySelector("dialog[open]")) return undefined;
   if (key === "Escape") return () => stepBack(target);
   if (target === search && (key === "Enter" || key === "ArrowDown")) return () => list.grid.focus();
@@ -313,14 +374,17 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button, [role=row]");
-  const { command, label, cell } = button?.dataset ?? {};
+  const { command, label, cell, item } = button?.dataset ?? {};
   // First, so that a dialog gives the focus back to the menu and not to a hidden entry.
-  if (menu.open && menu.contains(button)) stepBack(target);
-  else if (!menu.contains(target)) menu.open = false;
+  for (const menu of menus) {
+    if (menu.open && menu.contains(button)) stepBack(target);
+    else if (!menu.contains(target)) menu.open = false;
+  }
   if (command) commands[command]();
+  if (item) lookAt(items[item]);
   if (label) {
     byId("label").value = Number(label) === list.filters.label && !list.inBatch ? "-1" : label;
-    setMode(false);
+    setMode(list.inBatch ? "doubts" : list.mode);
     setOpen("overview", false);
   }
   if (cell) {
@@ -342,5 +406,5 @@ decisions.onchange = () => {
   showDetail();
 };
 
-setMode(list.inBatch);
+setMode(list.mode);
 document.body.removeAttribute("aria-busy");

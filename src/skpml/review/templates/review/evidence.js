@@ -1,0 +1,81 @@
+// What speaks for and against a tag: similar items, and words of the text.
+
+import { batchCount, byId, evidence, items, labels, make, makePicture } from "./data.js";
+
+// Similar items and telling words of a cell, if the page has them.
+function findEvidence(cell) {
+  const place = cell - batchCount;
+  const read = (column) => evidence[column][place] ?? [];
+  return {
+    withTag: read("with"),
+    withoutTag: read("without"),
+    supporting: read("supporting"),
+    opposing: read("opposing"),
+  };
+}
+
+// The image of an item in a box, or its path if there is no image to show.
+export function showPicture(box, item, wrap = (picture) => picture) {
+  const path = make("code", { dir: "auto" }, item.image ?? "");
+  const missing = make("small", {}, "There is no such image next to the page.");
+  const picture = makePicture(item, () => box.replaceChildren(path, missing));
+  box.replaceChildren(picture === null ? path : wrap(picture));
+}
+
+// As Python finds words: at least two letters, digits or underscores.
+const WORD = /[\p{L}\p{N}_]{2,}/gu;
+
+// Fills an element with a text whose telling words are marked.
+function markWords(element, text, supporting, opposing) {
+  const kinds = new Map([...supporting.map((word) => [word, "for"]), ...opposing.map((word) => [word, "against"])]);
+  const parts = [];
+  let end = 0;
+  for (const { 0: word, index } of text.matchAll(WORD)) {
+    const kind = kinds.get(word.toLowerCase());
+    if (kind === undefined) continue;
+    parts.push(text.slice(end, index), make("mark", { class: kind }, word));
+    end = index + word.length;
+  }
+  element.replaceChildren(...parts, text.slice(end));
+}
+
+function makeSimilar(place) {
+  const item = items[place];
+  const name = item.text === null ? item.id : item.text;
+  const content = makePicture(item, (picture) => picture.replaceWith(name), { loading: "lazy" });
+  const kind = content === null ? "words" : "picture";
+  const attributes = { type: "button", class: kind, "data-item": place, title: item.id, dir: "auto" };
+  return make("li", {}, make("button", attributes, content ?? name));
+}
+
+// Shows the evidence about a cell, or none.
+export function showEvidence(cell, item, hidden) {
+  const { withTag, withoutTag, supporting, opposing } = findEvidence(hidden ? -1 : cell);
+  byId("evidence").hidden = withTag.length + withoutTag.length === 0;
+  for (const [name, places] of [
+    ["similar-with", withTag],
+    ["similar-without", withoutTag],
+  ]) {
+    byId(name).replaceChildren(...places.map(makeSimilar));
+    byId(`${name}-none`).hidden = places.length > 0;
+  }
+  for (const [name, words] of [
+    ["words-for", supporting],
+    ["words-against", opposing],
+  ]) {
+    byId(name).textContent = words.join(", ");
+    byId(name).hidden = byId(`${name}-title`).hidden = words.length === 0;
+  }
+  markWords(byId("detail-text"), item.text ?? "", supporting, opposing);
+}
+
+// Shows an item at full size.
+export function lookAt(item) {
+  byId("look-id").textContent = item.id;
+  byId("look-picture").hidden = item.image === null;
+  if (item.image !== null) showPicture(byId("look-picture"), item);
+  byId("look-text").textContent = item.text ?? "";
+  byId("look-text").hidden = item.text === null;
+  byId("look-tags").textContent = item.tags.map((label) => labels[label]).join(", ") || "none";
+  byId("look").showModal();
+}
