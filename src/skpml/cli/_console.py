@@ -72,6 +72,11 @@ def say(message: str, *, console: Console | None = None, style: str = "") -> Non
     (console or stdout_console()).print(text, soft_wrap=True)
 
 
+def plain_text(text: str) -> Text:
+    """Return text for a table, in which brackets are no markup."""
+    return Text(text)
+
+
 def show_error(message: str) -> None:
     """Print one red line on stderr."""
     say(f"error: {message}", console=stderr_console(), style="bold red")

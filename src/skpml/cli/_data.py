@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skpml.cli import _console as ui
+from skpml.cli._profile import profile
 
 if TYPE_CHECKING:
     from skpml.datasets import PartialDataset
@@ -18,13 +19,14 @@ _SHOWN_LABELS = 30
 
 @click.group()
 def data() -> None:
-    """List data sets, describe one, convert files, write an example.
+    """List data sets, describe one, show what a file holds, convert files, write an example.
 
     \b
     Examples:
       skpml data list
       skpml data info digits
       skpml data info photos.csv --tags tags
+      skpml data profile photos.csv --id file
       skpml data import emotions.arff --xml emotions.xml -o emotions.npz
       skpml data example digits
     """
@@ -107,6 +109,9 @@ def _facts(dataset: PartialDataset) -> dict[str, str]:
     if dataset.description:
         facts["description"] = dataset.description
     return facts
+
+
+data.add_command(profile)
 
 
 @data.command("import")

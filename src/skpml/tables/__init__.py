@@ -15,15 +15,18 @@ from skpml.tables._features import read_arrays, read_embeddings
 from skpml.tables._table import FeatureKind, LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled, number_names
 from skpml.tables._tags import find_twins, fold_tag
+from skpml.tables._profile import Profile, profile_table
 from skpml.tables._copying import check_drop, check_suffix, clean_frame, write_cleaned, write_tags
 
 __all__ = [
     "Columns",
     "Dialect",
+    "Profile",
     "Table",
     "TableError",
     "clean_frame",
     "detect_dialect",
+    "profile_table",
     "read_table",
     "write_cleaned",
 ]

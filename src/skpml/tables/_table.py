@@ -548,7 +548,11 @@ class _Content:
             elif tags and not columns.true_label_columns and set(tags) <= self._seen_tags():
                 advice = ("if it lists true labels, pass ", Argument("true_tags", bad.column), "; ", *unless)
             else:
-                advice = unless
+                roles = (("id", "it names the rows"), ("text", "it holds texts"))
+                free = [
+                    (Argument(role, bad.column), why) for role, why in roles if getattr(columns, role) is None
+                ]
+                advice = (*unless, *(part for role, why in free for part in (", or ", role, f" if {why}")))
         found = "no value" if bad.value is None else quote_text(bad.value)
         return TableError(
             f"column {bad.column!r} holds {found}, expected {bad.expected}", *(("; ", *advice) if advice else ()),
