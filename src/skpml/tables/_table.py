@@ -506,10 +506,10 @@ class _Content:
     def _tag_matrix(self, role: str, names: tuple[str, ...], spelling: dict[str, str]) -> LabelMatrix:
         """0/1 matrix of all rows."""
         collector, place = self._tags[role], {name: column for column, name in enumerate(names)}
-        cells = [tags for _, tags in collector.tags(self.separator)]
+        cells = collector.tags(self.separator)
         distinct = np.zeros((len(cells), len(names)), dtype=np.uint8)
-        for number, tags in enumerate(cells):
-            distinct[number, [place[spelling.get(tag, tag)] for tag in tags]] = 1
+        columns = [place[spelling.get(tag, tag)] for tags in cells for tag in tags]
+        distinct[np.repeat(np.arange(len(cells)), [len(tags) for tags in cells]), columns] = 1
         return distinct[collector.rows]
 
     def _flag_matrix(self, role: str) -> LabelMatrix | None:

@@ -7,7 +7,7 @@ import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,8 @@ def tag_of_part(part: str, separator: str) -> str:
 
 def split_tags(text: str, separator: str) -> list[str]:
     """Return the tags of a cell, without blanks around them and without empty ones."""
+    if separator != LISTS:
+        return [tag for part in text.split(separator) if (tag := part.strip())]
     return [tag for part in split_cell(text, separator)[1] if (tag := tag_of_part(part, separator))]
 
 
@@ -95,6 +97,7 @@ class TagCollector:
         self.column = column
         self._number: dict[str | tuple[str, ...], int] = {}
         self._rows = array("q")
+        self._split: tuple[str, list[list[str]]] | None = None
 
     def add(self, cells: Sequence[Any]) -> None:
         """Take the cells of some rows: texts such as ``"lake; sea"``, or lists."""
@@ -123,14 +126,23 @@ class TagCollector:
             }
         )
 
-    def tags(self, separator: str) -> Iterator[tuple[str | tuple[str, ...], list[str]]]:
-        """Yield each distinct cell with its tags; ValueError where a cell should be a list and is none."""
-        for cell in self._number:
-            yield cell, split_tags(cell, separator) if isinstance(cell, str) else list(cell)
+    def tags(self, separator: str) -> list[list[str]]:
+        """Return the tags of each distinct cell; ValueError where a cell should be a list and is none."""
+        if self._split is None or self._split[0] != separator or len(self._split[1]) != len(self._number):
+            each = (
+                split_tags(cell, separator) if isinstance(cell, str) else list(cell) for cell in self._number
+            )
+            self._split = separator, list(each)
+        return self._split[1]
+
+    @property
+    def cells(self) -> list[str | tuple[str, ...]]:
+        """The distinct cells."""
+        return list(self._number)
 
     def count_repeating(self, separator: str) -> int:
         """Count the rows whose cell repeats a tag."""
-        repeats = [len(set(tags)) < len(tags) for _, tags in self.tags(separator)]
+        repeats = [len(set(tags)) < len(tags) for tags in self.tags(separator)]
         return int(np.count_nonzero(np.array(repeats, dtype=bool)[self.rows])) if repeats else 0
 
 
@@ -139,7 +151,7 @@ def count_tags(collectors: Sequence[TagCollector], separator: str) -> Counter[st
     found: Counter[str] = Counter()
     for collector in collectors:
         counts = np.bincount(collector.rows).tolist()
-        for number, (_, tags) in enumerate(collector.tags(separator)):
+        for number, tags in enumerate(collector.tags(separator)):
             for tag in set(tags):
                 found[tag] += counts[number]
     return found
@@ -166,8 +178,9 @@ def detect_separator(path: Path, collectors: Sequence[TagCollector]) -> str:
     }
     if held:
         separator = max(held, key=lambda mark: held[mark])
+        known = {tag for collector in collectors for tags in collector.tags(separator) for tag in tags}
         for collector in collectors:
-            _refuse_second_separator(path, collector, texts, separator)
+            _refuse_second_separator(path, collector, known, separator)
         return separator
     with_comma = {text: times for text, times in texts.items() if _COMMA in text}
     if with_comma:
@@ -238,15 +251,12 @@ def _count_recurring(texts: Mapping[str, int], with_comma: Mapping[str, int]) ->
     return sum(all(times[tag] > 1 for tag in split_tags(text, _COMMA)) for text in with_comma)
 
 
-def _refuse_second_separator(
-    path: Path, collector: TagCollector, texts: Mapping[str, int], separator: str
-) -> None:
+def _refuse_second_separator(path: Path, collector: TagCollector, known: set[str], separator: str) -> None:
     """Raise if tags between separators hold another one with other tags around it."""
-    known = {tag for text in texts for tag in split_tags(text, separator)}
-    for tag in sorted({tag for text in collector.texts() for tag in split_tags(text, separator)}):
-        for other in (*_CLEAR_SEPARATORS, _COMMA):
-            parts = split_tags(tag, other)
-            if other == separator or len(parts) < 2:
+    others = [mark for mark in (*_CLEAR_SEPARATORS, _COMMA) if mark != separator]
+    for tag in sorted({tag for tags in collector.tags(separator) for tag in tags}):
+        for other in others:
+            if other not in tag or len(parts := split_tags(tag, other)) < 2:
                 continue
             judge = all if other == _COMMA else any
             if judge(part in known for part in parts):
@@ -271,7 +281,7 @@ def find_unknown(
     collector: TagCollector, separator: str, known: Mapping[str, int], spelling: Mapping[str, str]
 ) -> tuple[int, str, str] | None:
     """Return the row and the value of the first tag that is not among the known labels, and what is expected."""
-    for cell, tags in collector.tags(separator):
+    for cell, tags in zip(collector.cells, collector.tags(separator), strict=True):
         if unknown := [tag for tag in tags if spelling.get(tag, tag) not in known]:
             return collector.first_row(cell), unknown[0], f"only labels among {format_names(list(known))}"
     return None
