@@ -107,7 +107,8 @@ def test_odd_labels_are_text_in_the_interface(tmp_path):
     path.write_text(
         "x,tags\n" + "".join(f'{x},"{name.replace(chr(34), chr(34) * 2)}"\n' for x, name in enumerate(names))
     )
-    table = read_table(path)
+    # A tab separates tags if nothing is said.
+    table = read_table(path, separator=";")
     read_tasks(table, make_audit(table.candidates * 1.0, table.candidates), tmp_path)
     _, choices = ElementTree.parse(tmp_path / "tasks.xml").getroot()
     assert [choice.get("value") for choice in choices] == list(table.label_names)

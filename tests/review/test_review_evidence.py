@@ -150,6 +150,17 @@ def test_similar_items_and_telling_words(show: Watched) -> None:
     assert page.evaluate("window.attacked") is None
 
 
+def test_a_long_text_of_a_similar_item_is_cut_at_a_line(show: Watched) -> None:
+    payload = evidence_payload()
+    payload["items"][3]["text"] = "many words " * 40
+    page = show(payload)
+    button, words = (
+        page.locator(f"#similar-with {name}").first.bounding_box() for name in ("button", "span")
+    )
+    assert words["y"] + words["height"] <= button["y"] + button["height"] - 4
+    assert button["height"] < 70
+
+
 def test_the_batch_shows_no_evidence(show: Watched) -> None:
     payload = batch_payload()
     payload["evidence"].update(

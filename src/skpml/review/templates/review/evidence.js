@@ -42,10 +42,11 @@ function markWords(element, text, supporting, opposing) {
 function makeSimilar(place) {
   const item = items[place];
   const name = item.text === null ? item.id : item.text;
-  const content = makePicture(item, (picture) => picture.replaceWith(name), { loading: "lazy" });
-  const kind = content === null ? "words" : "picture";
+  const words = make("span", {}, name);
+  const picture = makePicture(item, () => picture.replaceWith(words), { loading: "lazy" });
+  const kind = picture === null ? "words" : "picture";
   const attributes = { type: "button", class: kind, "data-item": place, title: item.id, dir: "auto" };
-  return make("li", {}, make("button", attributes, content ?? name));
+  return make("li", {}, make("button", attributes, picture ?? words));
 }
 
 // Shows the evidence about a cell, or none.
