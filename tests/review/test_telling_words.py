@@ -22,10 +22,9 @@ def test_words_of_rows_with_and_without_the_tag():
 
 
 def test_the_row_itself_does_not_count():
-    texts = [SEA] * 10 + [WOODS] * 10
-    # The only row of the woods with the tag: no other row with it has its words.
-    assert find(texts, [*range(10), 15], 15).supporting == ()
-    assert find(texts, range(10, 20), 15).supporting != ()
+    for n_moss, supporting in ((1, ()), (2, ("moss",))):
+        texts = [SEA] * 5 + ["moss"] * n_moss + [WOODS.replace("moss", "stones")] * 20
+        assert find(texts, range(5 + n_moss), 5).supporting == supporting
 
 
 def test_words_that_few_rows_have_say_nothing():

@@ -2,7 +2,8 @@
 
 import { batchCount, byId, evidence, items, labels, make, makePicture } from "./data.js";
 
-// Similar items and telling words of a cell, if the page has them.
+// Similar items and telling words of a cell, if the page has them. Cells of the batch have none, which would suggest an
+// answer.
 function findEvidence(cell) {
   const place = cell - batchCount;
   const read = (column) => evidence[column][place] ?? [];
@@ -50,8 +51,8 @@ function makeSimilar(place) {
 }
 
 // Shows the evidence about a cell, or none.
-export function showEvidence(cell, item, hidden) {
-  const { withTag, withoutTag, supporting, opposing } = findEvidence(hidden ? -1 : cell);
+export function showEvidence(cell, item) {
+  const { withTag, withoutTag, supporting, opposing } = findEvidence(cell);
   byId("evidence").hidden = withTag.length + withoutTag.length === 0;
   for (const [name, places] of [
     ["similar-with", withTag],

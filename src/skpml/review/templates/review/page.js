@@ -107,8 +107,7 @@ function showDetail() {
   byId("detail-id").textContent = item.id;
   byId("detail-row").textContent = `row ${item.row}`;
   byId("detail-text").hidden = item.text === null;
-  // Evidence suggests an answer, too.
-  showEvidence(cell, item, isInBatch(cell));
+  showEvidence(cell, item);
   // Before a person has checked a tag of the batch, nothing may suggest the answer.
   byId("facts").hidden = isInBatch(cell);
   byId("detail-kind").hidden = !isInBatch(cell);
