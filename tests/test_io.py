@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import make_multilabel_classification
 from sklearn.decomposition import PCA
@@ -506,6 +507,27 @@ def test_a_graph_that_points_outside_is_refused(tmp_path: Path) -> None:
     graph.indices[0] = 10_000_000
     save_model(model, tmp_path / "model.skpml")
     with pytest.raises(ModelFileError, match="damaged or was changed"):
+        load_model(tmp_path / "model.skpml")
+
+
+@pytest.mark.parametrize("wrap", [lambda matrix: matrix, lambda matrix: [{"a": matrix}]])
+def test_a_fitted_attribute_that_points_outside_is_refused(tmp_path: Path, wrap: Any) -> None:
+    model = CandidateRidge().fit(X, Y)
+    name = next(name for name, value in vars(model).items() if name.endswith("_") and np.ndim(value) == 2)
+    forged = scipy.sparse.csr_array(getattr(model, name))
+    forged.indices[0] = 2_000_000_000
+    setattr(model, name, wrap(forged))
+    save_model(model, tmp_path / "model.skpml")
+    with pytest.raises(ModelFileError, match="damaged or was changed"):
+        load_model(tmp_path / "model.skpml")
+
+
+def test_a_part_cannot_unpack_into_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CandidateRidge().fit(X, Y)
+    model.forged_ = scipy.sparse.csr_array((np.zeros(10**6), np.zeros(10**6, int), [0, 10**6]), shape=(1, 1))
+    save_model(model, tmp_path / "model.skpml")
+    monkeypatch.setattr("skpml.tables._errors._UNPACKED_AT_LEAST", 10_000)
+    with pytest.raises(ModelFileError, match="unpacked"):
         load_model(tmp_path / "model.skpml")
 
 

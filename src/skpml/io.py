@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 import skpml
 from skpml._writing import replacing, require_packages
 from skpml.registry import METHOD_PATHS
-from skpml.tables import FeatureKind
+from skpml.tables import FeatureKind, TableError, check_unpacked_size
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
@@ -375,6 +375,7 @@ def _audit(data: bytes) -> ModelInfo:
         # A few kilobytes can unpack into more than any memory; our files are not compressed.
         if packed or sum(sizes) > len(data):
             raise _RefusedError("its parts are compressed, which scikit-pml never does")
+        _check_inner_sizes(archive, len(data))
         schema = json.loads(archive.read(_SCHEMA_NAME))
         described = json.loads(archive.read(_INFO_NAME))
         intact = described.get("digest") == _digest(archive, described)
@@ -419,6 +420,20 @@ def _audit(data: bytes) -> ModelInfo:
     )
 
 
+def _check_inner_sizes(archive: ZipFile, size: int) -> None:
+    """Raise if a sparse matrix, an archive in the archive, unpacks into far more than the file."""
+    for name in archive.namelist():
+        if name.endswith(".npz"):
+            with ZipFile(io.BytesIO(archive.read(name))) as inner:
+                unpacked = sum(entry.file_size for entry in inner.infolist())
+            try:
+                check_unpacked_size(Path(name), unpacked, packed=size)
+            except TableError as error:
+                raise _RefusedError(
+                    f"its part {name} {error.problem.partition(',')[0]}: it was changed"
+                ) from error
+
+
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield every part of a schema, at any depth."""
     if isinstance(schema, dict):
@@ -436,7 +451,9 @@ def _sparse_matrices(item: Any) -> Iterator[Any]:
         yield item
     elif isinstance(item, BaseEstimator | dict):
         item = list((item if isinstance(item, dict) else vars(item)).values())
-    if isinstance(item, list | tuple):
+    if isinstance(item, np.ndarray) and item.dtype == object:
+        item = item.ravel().tolist()
+    if isinstance(item, list | tuple | set | frozenset):
         for inner in item:
             yield from _sparse_matrices(inner)
 

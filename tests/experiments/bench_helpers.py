@@ -163,7 +163,7 @@ def records(results: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for path in record_files(results):
         record = json.loads(path.read_text())
-        for name in TIMES:
+        for name in (*TIMES, "digest"):
             del record[name]
         del record["provenance"]["started"]
         found[path.stem] = record

@@ -122,7 +122,8 @@ def test_damaged_files_are_set_aside_and_their_runs_done_again(small: Small) -> 
     for path, content in zip(files, damage, strict=False):
         path.write_bytes(content)
     leftover = small.results / "runs" / f".{files[0].name}.0123.tmp"
-    leftover.write_bytes(half)
+    leftover.mkdir()
+    (leftover / files[0].name).write_bytes(half)
     small.forget_fits()
     outcome = run_plan(plan, small.results)
     assert sorted(run.key for run in outcome.executed) == sorted(path.stem for path in files[:6])
@@ -138,6 +139,17 @@ def test_a_retry_that_fails_again_is_not_tried_forever(small: Small) -> None:
     run_plan(plan, small.results)
     outcome = run_plan(plan, small.results, retry_failed=True)
     assert (len(outcome.executed), len(outcome.failed)) == (6, 6)
+
+
+def test_failures_of_a_clock_that_was_ahead_are_repeated(small: Small) -> None:
+    small.suite(count=0, extra=BROKEN)
+    plan, store = expand(load_suite(small.path)), Store(small.results)
+    run_plan(plan, small.results)
+    for record in store.records():
+        store._write(
+            {**record, "provenance": {**record["provenance"], "started": "2999-01-01T00:00:00+00:00"}}
+        )
+    assert len(run_plan(plan, small.results, retry_failed=True).executed) == 6
 
 
 def test_data_by_name_that_cannot_be_read_fail_their_runs_only(small: Small) -> None:
@@ -241,7 +253,7 @@ def test_records_are_json_of_the_agreed_form(small: Small) -> None:
     record = json.loads(record_files(small.results)[0].read_text())
     assert list(record) == [
         "format", "key", "run", "status", "metrics", "chosen", "n_iter", "converged", "history", "tune_seconds",
-        "fit_seconds", "predict_seconds", "peak_memory_mb", "warnings", "error", "provenance",
+        "fit_seconds", "predict_seconds", "peak_memory_mb", "warnings", "error", "provenance", "digest",
     ]  # fmt: skip
     assert record["key"] == record_files(small.results)[0].stem
     assert set(record["provenance"]["versions"]) == {"scikit-pml", "numpy", "scipy", "scikit-learn", "python"}

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from skpml.experiments import Store
-from skpml.experiments._store import pack, unpack
+from skpml.experiments._store import key_of, pack, unpack
 
-KEY = "0123456789abcdef01234567"
+KEY = key_of({})
 
 
 def record(key: str = KEY, **changes) -> dict:
@@ -63,6 +63,10 @@ def test_nothing_is_left_of_a_record_that_cannot_be_written(store: Store, monkey
         json.dumps(record(status="running")).encode(),
         json.dumps({name: value for name, value in record().items() if name != "provenance"}).encode(),
         b"\x80\x81",
+        b"[" * 100_000,
+        json.dumps(record(run={"seed": 1})).encode(),
+        json.dumps(record(run=None)).encode(),
+        json.dumps(record(digest="0" * 64)).encode(),
     ],
 )
 def test_what_is_no_record_counts_as_none_and_is_set_aside(store: Store, content: bytes) -> None:
@@ -81,6 +85,19 @@ def test_what_is_no_record_counts_as_none_and_is_set_aside(store: Store, content
     assert store.damaged([KEY]) == []
 
 
+def test_a_changed_bit_is_noticed(store: Store) -> None:
+    store._write(record(metrics={"auc": 0.5}, history=[1.0, 2.0]))
+    whole = store._path(KEY).read_bytes()
+    for place, byte in enumerate(whole):
+        store._path(KEY).write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
+        found = store.read(KEY)
+        # White space and the name of the digest may change: all else is as it was written.
+        kept = found and {
+            name: value for name, value in found.items() if value != json.loads(whole)["digest"]
+        }
+        assert kept in (None, record(metrics={"auc": 0.5}, history=[1.0, 2.0]))
+
+
 def test_hidden_and_foreign_files_are_no_records(store: Store) -> None:
     store._write(record())
     (store.runs / f".{KEY}.json.abc.tmp").write_text("{")
@@ -89,9 +106,12 @@ def test_hidden_and_foreign_files_are_no_records(store: Store) -> None:
 
 
 def test_packed_records_count_until_there_is_a_file(store: Store) -> None:
-    other = "f" * 24
-    packed = pack([record(other, metrics={"auc": 1 / 3}), record(note="Größe")])
-    assert packed == pack([record(note="Größe"), record(other, metrics={"auc": 1 / 3})])
+    run = {"seed": 0}
+    other = key_of(run)
+    assert other > KEY, "records are ordered by their keys"
+    second = record(other, run=run, metrics={"auc": 1 / 3})
+    packed = pack([second, record(note="Größe")])
+    assert packed == pack([record(note="Größe"), second])
     (store.folder / "runs.jsonl.gz").write_bytes(packed)
     assert store.keys() == {KEY, other}
     assert store.read(KEY) == record(note="Größe")
@@ -144,7 +164,8 @@ def test_a_claim_excludes_other_processes_and_ends_with_its_holder(store: Store)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "True\n"
     rest = store.runs / f".{KEY}.json.abc.tmp"
-    rest.write_text("{")
+    rest.mkdir()
+    (rest / f"{KEY}.json").write_text("{")
     with store._claim(KEY) as claimed:
         assert not claimed
     with store._claim("f" * 24) as claimed:

@@ -191,7 +191,7 @@ def run_plan(
     check_names(plan)
     check_methods(plan)
     store = Store(Path(folder).expanduser().resolve())
-    retry_before = datetime.now(UTC).isoformat(timespec="milliseconds") if retry_failed else None
+    retry_before = _find_retry_time(plan, store) if retry_failed else None
     groups = [[run for run in group if _is_due(store.read(run.key), retry_before)] for group in plan.groups()]
     pending = [group for group in groups if group]
     check_data(plan, [run for group in pending for run in group])
@@ -223,6 +223,13 @@ def run_plan(
     outcome.failed = [r for r in store.records(run.key for run in plan.runs) if r["status"] == "failed"]
     outcome.seconds = time.monotonic() - start
     return outcome
+
+
+def _find_retry_time(plan: Plan, store: Store) -> str:
+    """Return the time before which failures are to be repeated: now, or after all present ones if a clock was wrong."""
+    present = store.records(run.key for run in plan.runs)
+    started = [str(each["provenance"].get("started", "")) for each in present if each["status"] == "failed"]
+    return max(datetime.now(UTC).isoformat(timespec="milliseconds"), *(f"{time}~" for time in started), "")
 
 
 def _is_due(record: dict[str, Any] | None, retry_before: str | None) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,9 +13,8 @@ from types import ModuleType
 from typing import Any, Literal
 
 from skpml.datasets import DIGITS, REGISTRY, load_dataset, present_files
+from skpml.experiments._store import key_of
 from skpml.experiments._suite import MethodEntry, Suite, SuiteError, dataset_of, is_data_file, suggest
-
-_KEY_DIGITS = 24
 
 # File and content that each custom module of this process was imported from.
 _IMPORTED: dict[str, tuple[Path, dict[str, Any]]] = {}
@@ -54,9 +52,8 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """Identity of the run: the first 24 hexadecimal digits of the SHA-256 of its content."""
-        canonical = json.dumps(self.content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:_KEY_DIGITS]
+        """Identity of the run, by its content."""
+        return key_of(self.content)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.key == other.key

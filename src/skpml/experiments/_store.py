@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from filelock import FileLock, Timeout
 from skpml._writing import replacing
 
 RECORD_FORMAT = 1
+_KEY_DIGITS = 24
 PACK_NAME = "runs.jsonl.gz"
 
 _REQUIRED = ("run", "metrics", "provenance", "error")
@@ -51,7 +54,7 @@ class Store:
             # A process that is still writing it holds the lock of the run.
             with self._claim(rest.name[1:].partition(".")[0]) as claimed:
                 if claimed:
-                    rest.unlink(missing_ok=True)
+                    shutil.rmtree(rest, ignore_errors=True)
 
     def _path(self, key: str) -> Path:
         return self.runs / f"{key}.json"
@@ -83,8 +86,12 @@ class Store:
             content = json.loads(self._path(key).read_bytes())
         except FileNotFoundError:
             content = self._packed.get(key)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
+        if isinstance(content, dict) and "digest" in content:
+            content = {**content}
+            if content.pop("digest") != _digest(content):
+                return None
         return content if _is_record(content, key) else None
 
     @cached_property
@@ -133,8 +140,9 @@ class Store:
         return target
 
     def _write(self, record: dict[str, Any]) -> None:
-        """Write a record atomically."""
-        text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
+        """Write a record atomically, with a digest that reveals damage."""
+        signed = {**record, "digest": _digest(record)}
+        text = json.dumps(signed, indent=1, allow_nan=False, ensure_ascii=False)
         with (
             replacing(self._path(record["key"]), overwrite=True) as (temporary,),
             temporary.open("w", encoding="utf-8") as file,
@@ -159,11 +167,23 @@ class Store:
             yield True
 
 
+def key_of(run: Mapping[str, Any]) -> str:
+    """Return the identity of a run: the first 24 hexadecimal digits of the SHA-256 of its content."""
+    return _digest(run)[:_KEY_DIGITS]
+
+
+def _digest(content: Any) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
 def _is_record(content: Any, key: str) -> bool:
     return (
         isinstance(content, dict)
         and content.get("format") == RECORD_FORMAT
         and content.get("key") == key
+        and isinstance(content.get("run"), dict)
+        and key_of(content["run"]) == key
         and content.get("status") in ("done", "failed")
         and all(name in content for name in _REQUIRED)
     )
@@ -195,6 +215,6 @@ def unpack(path: Path) -> dict[str, dict[str, Any]]:
         try:
             record = json.loads(line)
             records[record["key"]] = record
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: not the record of a run") from error
     return records
