@@ -8,6 +8,9 @@ import json
 import os
 import re
 import shutil
+import signal
+import stat
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,22 +29,77 @@ class OutputExistsError(FileExistsError):
 
 
 @contextmanager
-def replacing(*targets: Path, overwrite: bool) -> Iterator[list[Path]]:
-    """Give one temporary path per target; on success they are renamed, in order, on error nothing is left."""
-    for target in targets:
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"{target}: the folder {target.parent} does not exist")
-        if target.exists() and not overwrite:
-            raise OutputExistsError(f"{target} exists already")
+def replacing(*targets: Path, overwrite: bool, like: Path | None = None) -> Iterator[list[Path]]:
+    """Give one temporary path per target; on success all files appear at their targets, on error nothing is left.
+
+    Temporary files have the names of their targets, in a hidden folder beside them; files that a writer adds beside a
+    temporary file appear beside its target. A link is followed. A file that is replaced keeps its permissions; a new one
+    can be read by nobody who cannot read the file `like`.
+    """
+    places = [_find_place(target, overwrite=overwrite) for target in targets]
     token = uuid.uuid4().hex
-    temporary = [target.with_name(f".{target.name}.{token}.tmp") for target in targets]
+    folders: dict[Path, Path] = {}
+    for place in places:
+        folders.setdefault(place.parent, place.with_name(f".{place.name}.{token}.tmp"))
+    temporary = [folders[place.parent] / place.name for place in places]
     try:
+        for folder in folders.values():
+            folder.mkdir()
         yield temporary
-        for source, target in zip(temporary, targets, strict=True):
-            os.replace(source, target)
+        written = dict(zip(temporary, places, strict=True))
+        for parent, folder in folders.items():
+            for path in sorted(set(folder.iterdir()).difference(written)):
+                written[path] = _find_place(parent / path.name, overwrite=overwrite)
+        for path, place in written.items():
+            _set_permissions(path, place, like)
+        with _deferring_signals():
+            for path, place in written.items():
+                os.replace(path, place)
     finally:
-        for source in temporary:
-            source.unlink(missing_ok=True)
+        for folder in folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _find_place(target: Path, *, overwrite: bool) -> Path:
+    """Return where a target is written: links are followed, and only plain files are replaced."""
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: the folder {target.parent} does not exist")
+    if os.path.lexists(target) and not overwrite:
+        raise OutputExistsError(f"{target} exists already")
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"{target} links to {place}, but that folder does not exist")
+    if place.exists() and not place.is_file():
+        raise FileExistsError(f"{target} is not a plain file, so it cannot be replaced; name another")
+    return place
+
+
+def _set_permissions(path: Path, place: Path, like: Path | None) -> None:
+    if place.exists():
+        shutil.copymode(place, path)
+    elif like is not None:
+        owner = stat.S_IRUSR | stat.S_IWUSR
+        path.chmod(stat.S_IMODE(path.stat().st_mode & like.stat().st_mode) | owner)
+
+
+@contextmanager
+def _deferring_signals() -> Iterator[None]:
+    """Let Ctrl-C and requests to stop wait until the end of the block, so that it is done as a whole."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # None is a handler that was not installed from Python and cannot be restored.
+    handled = [number for number in numbers if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, lambda found, _: caught.append(found)) for number in handled}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(caught):
+            signal.raise_signal(number)
 
 
 @contextmanager

@@ -74,3 +74,16 @@ def test_files_beside_an_output_are_replaced_by_force(refused: Refused, run: Cal
     assert "digits.xml exists already; --force replaces it" in message
     assert "overwrite" not in message
     assert run("data", "import", "digits", "-o", "digits.arff", "--force").exit_code == 0
+
+
+def test_cleaned_files_appear_all_or_none(
+    run: Callable, photos: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("skpml.cli._clean._format_settings", full)
+    before = sorted(folder.iterdir())
+    options = ("--id", "file", "--ignore", "checked", "-o", "c.csv", "--audit", "a.csv")
+    assert run("clean", photos, *options).exit_code == 2
+    assert sorted(folder.iterdir()) == before

@@ -53,7 +53,8 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a single process")
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_stop_leaves_nothing_behind(tmp_path: Path, name: str, code: int) -> None:
     arguments = (
         "fit",
         "large.npz",
@@ -68,9 +69,9 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     )
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "large.npz", X=rng.normal(size=(4000, 60)), Y_candidate=rng.random((4000, 60)) < 0.5)
-    code = "import sys; from skpml.cli import main; print('ready', flush=True); main()"
+    script = "import sys; from skpml.cli import main; print('ready', flush=True); main()"
     running = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", script, *arguments],
         cwd=tmp_path,
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
@@ -81,9 +82,9 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     assert running.stdout.readline() == "ready\n"
     time.sleep(3)
     assert running.poll() is None, running.communicate()
-    running.send_signal(signal.SIGINT)
+    running.send_signal(getattr(signal, name))
     stdout, stderr = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == code
     assert stdout == ""
     assert stderr.strip() == "error: interrupted; no file is left half-written"
     assert [path.name for path in tmp_path.iterdir()] == ["large.npz"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -22,30 +25,67 @@ _TRACEBACK = "--traceback"
 _DONE, _INTERNAL_ERROR, _INPUT_ERROR, _INTERRUPTED = 0, 1, 2, 130
 
 
+class _StoppedError(KeyboardInterrupt):
+    """A request to stop, handled as Ctrl-C is, so that no temporary file is left."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        # What a shell reports for a process that the signal has ended.
+        self.code = 128 + number
+
+
+@contextmanager
+def _handling_requests_to_stop() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into exceptions, unless they are ignored, as nohup does."""
+
+    def stop(number: int, _: Any) -> None:
+        raise _StoppedError(number)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    names = [name for name in ("SIGTERM", "SIGHUP") if in_main_thread and hasattr(signal, name)]
+    numbers = [
+        number for name in names if signal.getsignal(number := getattr(signal, name)) is signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 class App(click.Group):
     """A group that reports every error in one line on stderr and exits with a code."""
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> NoReturn:
-        """Run, and exit with 0, 2 (wrong usage or input), 130 (Ctrl-C) or 1 (internal error)."""
+        """Run, and exit with 0, 2 (wrong usage or input), 130 (Ctrl-C), 129, 143 (other stops) or 1 (internal error)."""
         options["standalone_mode"] = False
         # Read from the arguments, since parsing them may be what fails.
         wants_traceback = _TRACEBACK in (sys.argv[1:] if args is None else args)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _handling_requests_to_stop():
             _route_warnings()
             try:
                 sys.exit(super().main(args, *others, **options) or _DONE)
             except (Exception, KeyboardInterrupt) as error:
                 code = _report(error)
-                if wants_traceback and code != _INTERRUPTED:
+                if wants_traceback and not _is_interruption(error):
                     click.echo(traceback.format_exc(), err=True, nl=False)
                 sys.exit(code)
 
 
+def _is_interruption(error: BaseException) -> bool:
+    return isinstance(error, (click.Abort, KeyboardInterrupt))
+
+
 def _report(error: BaseException) -> int:
     """Print one line about an error and return the exit code."""
-    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+    if _is_interruption(error):
         show_error("interrupted; no file is left half-written")
-        return _INTERRUPTED
+        # click raises Abort from the exception.
+        return next(
+            (part.code for part in (error, error.__cause__) if isinstance(part, _StoppedError)), _INTERRUPTED
+        )
     if isinstance(error, click.ClickException):
         # A command without arguments shows its help; the class is public only since click 8.2.
         if type(error).__name__ == "NoArgsIsHelpError":

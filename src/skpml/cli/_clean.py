@@ -137,8 +137,8 @@ def _resolve(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _format_settings(
-    source: Path, cleaned: Path, *, audit: dict[str, Any], reading: dict[str, Any], checked: dict[str, Any],
-    voted: dict[str, Any],
+    source: Path, cleaned: Path, digests: tuple[str, str], *, audit: dict[str, Any], reading: dict[str, Any],
+    checked: dict[str, Any], voted: dict[str, Any],
 ) -> str:  # fmt: skip
     """Return the settings file: what reproduces the output, and digests that identify the files."""
     # In a fixed order, since options have that of the command line.
@@ -150,7 +150,7 @@ def _format_settings(
         }
         for names, values in ((ui.TABLE_OPTIONS, reading), (_CHECKED, checked), (_VOTES, voted))
     )
-    content = {"skpml": __version__, "data": source.name, "sha256": _digest(source), "cleaned_sha256": _digest(cleaned),
+    content = {"skpml": __version__, "data": source.name, "sha256": digests[0], "cleaned_sha256": digests[1],
                "audit": audit, "reading": stored}  # fmt: skip
     content |= {"checked": stored_checked} if stored_checked else {}
     content |= {"voted": stored_votes} if stored_votes else {}
@@ -324,9 +324,9 @@ def run(
         options |= voted.arguments or {"Y": table.candidates}
         found = keep_decisions(audit(table.X, **options), checked.decisions)
         update(0, None, "writing")
-        others = [path for path in outputs if path != target]
-        with replacing(*others, overwrite=True) as paths:
-            temporary = dict(zip(others, paths, strict=True))
+        with replacing(*outputs, overwrite=force, like=source) as paths:
+            temporary = dict(zip(outputs, paths, strict=True))
+            _write_cleaned(table, found.actions == "drop", temporary[target])
             if report is not None:
                 temporary[report].write_text(_render_page(table, found, checked, arguments), encoding="utf-8")
             if listing is not None:
@@ -339,10 +339,9 @@ def run(
             if label_studio is not None:
                 tasks, config = temporary[label_studio], temporary[label_studio.with_suffix(".xml")]
                 review.write_label_studio(table, found, tasks, config=config, overwrite=True)
-            # Atomic by itself and written last: the others appear with it or not at all. The settings hold its digest.
-            _write_cleaned(table, found.actions == "drop", target, force)
             chosen = {"decisions": decisions, "verified_columns": verified_columns}
-            text = _format_settings(source, target, audit=arguments, reading=reading, checked=chosen,
+            digests = _digest(source), _digest(temporary[target])
+            text = _format_settings(source, target, digests, audit=arguments, reading=reading, checked=chosen,
                                     voted={"votes": votes, "vote_columns": vote_columns})  # fmt: skip
             temporary[record].write_text(text, encoding="utf-8")
     show_summary(table, found, checked, rule.get("drop_below", 0.0), keep)
@@ -408,13 +407,13 @@ def _write_listing(path: Path, table: Table, found: Audit) -> None:
     write_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
 
 
-def _write_cleaned(table: Table, drop: Any, target: Path, force: bool) -> None:
+def _write_cleaned(table: Table, drop: Any, target: Path) -> None:
     if table.dataset is None:
         from skpml.tables import write_cleaned as write
     else:
         from skpml.datasets import write_cleaned_copy as write
 
-    write(table, drop, target, overwrite=force)
+    write(table, drop, target)
 
 
 def _describe(table: Table, embeddings: str | None, voted: str) -> str:
@@ -483,7 +482,8 @@ def apply(
         decisions = read_decisions(decided, table)
         ui.show_reading(table)
         drop = decisions.drop_mask(table)
-        _write_cleaned(table, drop, target, force)
+        with replacing(target, overwrite=force, like=source) as (temporary,):
+            _write_cleaned(table, drop, temporary)
     dropped = int(np.count_nonzero(drop))
     kept = len(decisions) - dropped
     tags = f"{ui.format_count(dropped, 'tag')} dropped, {kept:,} kept"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -177,7 +178,9 @@ def check_outputs(*paths: Path, force: bool, inputs: Iterable[str | Path | None]
             raise click.ClickException(f"{path} is a folder; name a file to write")
         if not path.parent.is_dir():
             raise click.ClickException(f"{path} cannot be written: there is no folder {path.parent}")
-        if path.exists() and not force:
+        if path.exists() and not path.is_file():
+            raise click.ClickException(f"{path} is not a plain file, so it cannot be replaced; name another")
+        if os.path.lexists(path) and not force:
             raise click.ClickException(f"{path} exists already; --force replaces it")
 
 

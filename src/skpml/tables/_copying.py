@@ -69,7 +69,7 @@ def write_cleaned(
     mask = _all_rows(table, check_drop(drop, table))
     check_suffix(table.path, target)
     suffix = "" if table.path.is_dir() else table.path.suffix.lower()
-    with replacing(target, overwrite=overwrite) as (temporary,):
+    with replacing(target, overwrite=overwrite, like=table.path) as (temporary,):
         if table.dialect is not None:
             _copy_csv(table, table.dialect, mask, temporary, progress)
         elif suffix == PARQUET_SUFFIX:
