@@ -130,7 +130,7 @@ def test_lines_that_are_refused(table, file, line, message):
         ("", "is empty"),
         (
             "id,row,tag,decision\n",
-            "line 1: has no column label: a file of decisions has the columns id, row, label",
+            "line 1: has no column label: decisions have the columns id, row, label",
         ),
         ("id\nx\n", "line 1: has no column row, label, decision"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils import Bunch
 
 from skpml._validation import EncodedLabels, check_verified, encode_labels, is_number, is_views
 from skpml.cleaning._batch import Question, propose_batch, random_order
+from skpml.cleaning._decisions import Decisions, decisions_from_frame, read_decisions
 from skpml.cleaning._evidence import (
     Companion,
     Evidence,
@@ -49,6 +51,7 @@ from skpml.cleaning._judging import (
     suggest_actions,
     train,
 )
+from skpml.cleaning._presenting import make_frame, make_html, plot, summarize
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.likelihood import (
     ENOUGH_CANDIDATES,
@@ -60,6 +63,7 @@ from skpml.likelihood import (
 )
 from skpml.linalg import spectrum_of
 from skpml.registry import get_method
+from skpml.tables import Columns, Table
 
 # With more rows than these, fits use fewer anchors and members, to end within minutes.
 _LARGE = ((20_000, {"n_anchors": 1000, "n_members": 1}), (6_000, {"n_anchors": 1000, "n_members": 3}))
@@ -98,9 +102,9 @@ class Doubt:
     reason: Reason
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Audit:
-    """Result of :func:`audit`.
+    """Result of :func:`audit`; ``repr`` is a summary, and notebooks show a table of the labels.
 
     Parameters
     ----------
@@ -142,6 +146,8 @@ class Audit:
         The estimator, fitted to all rows or to ``max_rows`` of them; None if the probabilities were given.
     random_state : int
         Seed of the audit.
+    index : pandas.Index or None
+        Names of the rows, if the features or the labels were a data frame.
     """
 
     confidences: Floats
@@ -162,6 +168,117 @@ class Audit:
     method: Any
     model: Any
     random_state: int
+    index: Any = None
+
+    def __repr__(self) -> str:
+        return "\n".join(summarize(self))
+
+    def _repr_html_(self) -> str:
+        return make_html(self)
+
+    def to_frame(self) -> Any:
+        """Return one row for each candidate.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``row`` (position, from 0), ``label``, ``confidence``, ``action``, ``verified`` (1 right, -1
+            wrong, 0 not checked) and ``reason`` (empty if the candidate is not doubtful), in the order of the rows. Its
+            index is that of the data frame that was audited, else the position of the row.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return make_frame(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how many candidates of each label are kept, asked about and dropped, and how many are wrong.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            A bar for each label, and the interval of its wrong candidates unless nothing is known about them. At most 20
+            labels are drawn, those with the most doubtful candidates.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return plot(self, ax)
+
+    def apply(self, decisions: Any, *, ids: Sequence[Any] | None = None) -> NDArray[np.uint8]:
+        """Remove the candidates that a person or the audit drops; a person is never overruled.
+
+        Parameters
+        ----------
+        decisions : path-like, DataFrame or Decisions
+            The file that the review page exports, a data frame with the same columns, or what :func:`read_decisions`
+            returned. A data frame needs the columns ``row``, ``label`` and ``decision``, which is ``keep``, ``drop`` or
+            empty, so that it may be that of :meth:`to_frame` with a column added.
+        ids : sequence of str or None, default=None
+            Names of the rows, by which the decisions were made. They must match, so that no decision goes to another
+            row. None takes the index of the data frame that was audited, else the position of the row.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n_rows, n_labels)
+            The remaining candidates: those that a person kept, here or in ``verified``, and all others but for those
+            that a person or the audit drops. Candidates to ask about stay until they are decided.
+
+        Raises
+        ------
+        ValueError
+            If the decisions are not about these rows and labels, or contradict ``verified``.
+
+        See Also
+        --------
+        clean_labels : Remove the candidates that the audit drops.
+        """
+        table = self._as_table(ids)
+        if isinstance(decisions, Decisions):
+            decided = decisions
+        elif hasattr(decisions, "columns"):
+            decided = decisions_from_frame(decisions, table)
+        else:
+            decided = read_decisions(decisions, table)
+        contrary = decided.verified(table) * self.verified < 0
+        if contrary.any():
+            row, label = np.argwhere(contrary)[0].tolist()
+            raise ValueError(
+                f"The decision about {self.label_names[label]!r} in row {row} contradicts verified "
+                f"({np.count_nonzero(contrary)} in all); audit again with the right answer."
+            )
+        labels = self.clean_labels()
+        # Accepted suggestions do not count as checked, but a check by a person does.
+        rows, columns = decided.rows, decided.labels
+        labels[rows, columns] = np.where(
+            self.verified[rows, columns], self.verified[rows, columns] > 0, decided.keep
+        )
+        return labels
+
+    def _as_table(self, ids: Sequence[Any] | None) -> Table:
+        """Return the candidates with the names of their rows, as decisions refer to them."""
+        n_rows = len(self.actions)
+        given = self.index if ids is None else ids
+        names = range(n_rows) if given is None else given
+        if len(names) != n_rows:
+            raise ValueError(f"ids has {len(names)} names for {n_rows} rows.")
+        return Table(
+            path=Path("the audited table"),
+            X=None,
+            candidates=(self.actions != "").astype(np.uint8),
+            label_names=self.label_names,
+            ids=tuple(map(str, names)),
+            columns=Columns(id=None if given is None else "ids"),
+        )
 
     def clean_labels(self) -> NDArray[np.uint8]:
         """Remove the candidates to drop; those to ask about stay.
@@ -293,9 +410,10 @@ def audit(
         raise ValueError("audit needs the candidate labels Y, got None.")
     if votes is None and n_annotators is not None:
         raise ValueError("n_annotators belongs to votes; without votes, leave it out.")
+    if votes is not None and (Y is not None or probabilities is not None):
+        raise ValueError("votes replace Y and probabilities; give only one of them.")
+    index = _find_index(X, votes if Y is None else Y)
     if votes is not None:
-        if Y is not None or probabilities is not None:
-            raise ValueError("votes replace Y and probabilities; give only one of them.")
         Y = votes > 0 if hasattr(votes, "columns") else check_votes(votes, n_annotators).total > 0
     if is_views(X):
         raise ValueError("audit takes one matrix X; put the columns of the views side by side.")
@@ -361,6 +479,7 @@ def audit(
         method=model,
         model=first.model,
         random_state=random_state,
+        index=index,
     )
 
 
@@ -496,6 +615,12 @@ def conclude(
         **first.noise,
     )
     return Bunch(confidences=confidences, judged=judged, actions=actions, wrong=wrong, evidence=evidence)
+
+
+def _find_index(*given: Any) -> Any:
+    """Return the index of the first data frame or series; lists have a method of this name."""
+    indexes = (getattr(each, "index", None) for each in given)
+    return next((index for index in indexes if index is not None and not callable(index)), None)
 
 
 def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool_]:

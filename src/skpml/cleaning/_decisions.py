@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from skpml.tables import (
     Table,
     TableError,
     detect_dialect,
+    find_repeated,
     format_names,
     quote_text,
     read_records,
@@ -183,9 +184,27 @@ def read_decisions(path: str | Path, table: Table) -> Decisions:
     dialect = detect_dialect(
         path, Dialect(quote='"'), columns=DECISION_COLUMNS, not_numbers=DECISION_COLUMNS[:_N_REQUIRED]
     )
-    found: dict[tuple[int, int], _Line] = {}
     reading = _Reading(path, dialect, table)
-    for record in reading.records():
+    records = (record for record in read_records(path, dialect) if record.cells)
+    return _collect(reading, reading.find_columns(next(records).cells, records))
+
+
+def decisions_from_frame(frame: Any, table: Table) -> Decisions:
+    """Return the decisions of a data frame; rows go by position if it has no ids, and empty decisions are none."""
+    reading = _Reading(Path("decisions"), None, table)
+    texts = [
+        ["" if value != value or value is None else str(value) for value in row]
+        for row in frame.to_numpy(object)
+    ]
+    records = (Record(row, "", cells) for row, cells in enumerate(texts))
+    return _collect(reading, reading.find_columns([str(name) for name in frame.columns], records))
+
+
+def _collect(reading: _Reading, records: Iterator[Record]) -> Decisions:
+    """Return one decision for each cell; a contradiction is an error."""
+    found: dict[tuple[int, int], _Line] = {}
+    table = reading.table
+    for record in records:
         cell, line = reading.decision(record)
         earlier = found.setdefault(cell, line)
         if earlier.keep != line.keep:
@@ -219,27 +238,29 @@ class _Line(NamedTuple):
 
 
 class _Reading:
-    """Reader of one file of decisions about one table."""
+    """Reader of one file of decisions about one table, or of a data frame, which has no dialect."""
 
-    def __init__(self, path: Path, dialect: Dialect, table: Table) -> None:
+    def __init__(self, path: Path, dialect: Dialect | None, table: Table) -> None:
         self.path, self.dialect, self.table = path, dialect, table
         self._label = {name: column for column, name in enumerate(table.label_names)}
         self._position: dict[str, int] = {}
 
-    def records(self) -> Iterator[Record]:
-        records = (record for record in read_records(self.path, self.dialect) if record.cells)
-        header = next(records).cells
-        if missing := [name for name in DECISION_COLUMNS[:_N_REQUIRED] if name not in header]:
-            columns = ", ".join(DECISION_COLUMNS[:_N_WRITTEN])
-            self.refuse(
-                f"has no column {format_names(missing)}: a file of decisions has the columns {columns}", 1
-            )
+    def find_columns(self, header: Sequence[str], records: Iterator[Record]) -> Iterator[Record]:
+        """Find the columns by the header, and return the records that hold a decision."""
+        of_frame = self.dialect is None
+        needed = DECISION_COLUMNS[1 if of_frame else 0 : _N_REQUIRED]
+        columns = ", ".join(DECISION_COLUMNS[:_N_WRITTEN])
+        if missing := [name for name in needed if name not in header]:
+            self.refuse(f"has no column {format_names(missing)}: decisions have the columns {columns}", 1)
+        if twice := [name for name in find_repeated(header) if name in DECISION_COLUMNS]:
+            self.refuse(f"has more than one column {format_names(twice)}; delete the others", 1)
         self._position = {name: header.index(name) for name in DECISION_COLUMNS if name in header}
-        return records
+        decision = self._position["decision"]
+        return (record for record in records if record.cells[decision].strip() or not of_frame)
 
     def decision(self, record: Record) -> tuple[tuple[int, int], _Line]:
         cells = {name: record.cells[column] for name, column in self._position.items()}
-        row = self._row(cells["row"], cells["id"], record.line)
+        row = self._row(cells["row"], cells.get("id"), record.line)
         label = self._label_of(cells["label"], row, record.line)
         word = cells["decision"].strip().lower()
         if word not in _WORDS:
@@ -250,7 +271,7 @@ class _Reading:
         drawn = self._drawn(cells.get("drawn", ""), record.line)
         return (row, label), _Line(record.line, _WORDS[word], confidence, by_model, drawn)
 
-    def _row(self, text: str, name: str, line: int) -> int:
+    def _row(self, text: str, name: str | None, line: int) -> int:
         n_rows = len(self.table.ids)
         if not (text.strip().isascii() and text.strip().isdecimal() and int(text) < n_rows):
             self.refuse(
@@ -258,7 +279,7 @@ class _Reading:
                 line,
             )
         row = int(text)
-        if self.table.ids[row] != name:
+        if name is not None and self.table.ids[row] != name:
             if self.table.columns.id is None:
                 self.refuse(
                     f"the decisions call row {row} {quote_text(name)}, but rows of {self.table.path.name} were read by "
@@ -291,7 +312,8 @@ class _Reading:
         if not text.strip():
             return nan
         try:
-            value = float(text.replace(",", ".") if self.dialect.decimal == "," else text)
+            comma = self.dialect is not None and self.dialect.decimal == ","
+            value = float(text.replace(",", ".") if comma else text)
         except ValueError:
             value = nan
         if not 0 <= value <= 1:
@@ -311,7 +333,9 @@ class _Reading:
         return int(text or 0)
 
     def refuse(self, problem: str, line: int, *more: str | Argument) -> None:
-        raise TableError(problem, *more, line=line, path=self.path)
+        if self.dialect is None:
+            raise TableError(problem, *more, path=self.path, row=line)
+        raise TableError(problem, *more, path=self.path, line=line)
 
 
 def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, overwrite: bool = False) -> None:

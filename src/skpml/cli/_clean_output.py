@@ -21,6 +21,7 @@ _MOST_PAIRS = 3
 
 def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float, keep_above: float) -> None:
     """Print the size of the table, what was checked, how many tags are wrong, and how many were dropped."""
+    from skpml.cleaning import describe_wrong
     from skpml.tables import format_names
 
     sizes = zip((*table.candidates.shape, int(table.candidates.sum())), ("row", "label", "tag"), strict=True)
@@ -30,7 +31,7 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
         n_sample = int(np.count_nonzero(checked.at_random))
         sample = f"{n_sample:,} of them a random sample" if n_sample else "none of them at random"
         ui.say(f"Checked by a person: {ui.format_count(n_verified, 'tag')}, {sample}.")
-    ui.say(_describe_count(found))
+    ui.say(describe_wrong(found))
     if not np.isnan(evidence.auc):
         ui.say(
             f"In {evidence.auc:.0%} of pairs of checked tags, the wrong one has the lower confidence (cross-validated)."
@@ -48,24 +49,6 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
         )
     _show_drops(table, found, drop_below)
     _show_missing(found, keep_above)
-
-
-def _describe_count(found: Audit) -> str:
-    estimate, low, high = found.wrong.total
-    if found.wrong.basis == "unknown":
-        return (
-            "How many tags are wrong cannot be told from this file alone: its wrong tags, if any, are not random. "
-            "Check some tags at random."
-        )
-    wrong = "1 tag is" if round(estimate) == 1 else f"{round(estimate):,} tags are"
-    n_checks = ui.format_count(found.evidence.n_sample, "random check")
-    bases = {
-        "sample": f"judged by {n_checks}",
-        "random noise": "if wrong tags are random, as they seem to be",
-        "votes": "judged by the votes",
-    }
-    basis = bases[found.wrong.basis]
-    return f"About {wrong} wrong (between {low:,.0f} and {high:,.0f}), {basis}."
 
 
 def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
