@@ -318,6 +318,12 @@ ATTACKS = {
             "func": _node("test_io", "spring", "FunctionNode"), "args": _ARGUMENTS, "kwds": _EMPTY, "namespace": _EMPTY,
         },
     ),
+    "builtins.frozenset": _node(
+        "builtins", "frozenset", "PartialNode",
+        content={
+            "func": _node("builtins", "print", "FunctionNode"), "args": _ARGUMENTS, "kwds": _EMPTY, "namespace": _EMPTY,
+        },
+    ),
     "operator.methodcaller": _node("operator", "methodcaller", "OperatorFuncNode", attrs=_ARGUMENTS),
     "skpml.RangeScaler": _node("skpml", "RangeScaler", "ConstructorFromReduceNode", content=_ARGUMENTS),
     "skpml.features.LinearMap": _node("skpml.features", "LinearMap", "ObjectNode", content=_EMPTY),

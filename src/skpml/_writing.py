@@ -77,7 +77,7 @@ def _find_place(target: Path, *, overwrite: bool) -> Path:
 def _set_permissions(path: Path, place: Path, like: Path | None) -> None:
     if place.exists():
         shutil.copymode(place, path)
-    elif like is not None:
+    elif like is not None and path.is_file():
         owner = stat.S_IRUSR | stat.S_IWUSR
         path.chmod(stat.S_IMODE(path.stat().st_mode & like.stat().st_mode) | owner)
 

@@ -59,6 +59,7 @@ _LOADERS = frozenset(
         "SparseMatrix", "RandomState", "RandomGenerator",
     )
 )  # fmt: skip
+_FROZENSET = ("ConstructorFromReduceNode", "builtins.frozenset")
 _OLDEST_PROTOCOL = 2
 # Format 1 had import paths in place of names.
 _FORMAT = 2
@@ -399,7 +400,7 @@ def _audit(data: bytes) -> ModelInfo:
     untrusted = set(require_skops().get_untrusted_types(data=data)) - trusted
     for part in _parts(schema):
         name = f"{part.get('__module__')}.{part.get('__class__')}"
-        if part["__loader__"] not in _LOADERS and name != "builtins.frozenset":
+        if (part["__loader__"], name) != _FROZENSET and part["__loader__"] not in _LOADERS:
             untrusted.add(name)
         # Our own types by import path were never written in this format.
         if name.startswith(f"{_NAMESPACE}.") and name not in trusted:

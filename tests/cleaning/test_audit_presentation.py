@@ -192,3 +192,9 @@ def test_a_repeated_column_of_decisions_is_refused(found, tmp_path, column):
     with pytest.raises(TableError, match=f"more than one column {column}") as caught:
         found.apply(path)
     assert (caught.value.path, caught.value.line) == (path, 1)
+
+
+def test_a_column_of_dates_is_named(pd):
+    X = pd.DataFrame({"day": pd.date_range("2020", periods=6), "x": range(6)})
+    with pytest.raises(ValueError, match="'day' holds dates"):
+        audit(X, np.eye(6, 2))

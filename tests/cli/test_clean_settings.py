@@ -174,6 +174,9 @@ def test_names_of_rows_without_their_column(refused: Refused, songs: Path, folde
         ({}, {"magic": 1}, "audit has no setting 'magic'"),
         ({}, {"n_folds": "five"}, "'--folds'"),
         ({}, {"keep_above": 2}, "'--keep-above'"),
+        ({}, {"n_folds": 2.5}, "audit.n_folds must be a whole number"),
+        ({}, {"random_state": [1]}, "audit.random_state must be a number"),
+        ({}, {"drop_below": {"a": 1}}, "audit.drop_below must be a number"),
         ({}, {"drop_below": 0.9, "keep_above": 0.8}, "--drop-below must not exceed"),
     ],
 )
@@ -185,7 +188,7 @@ def test_wrong_settings(
     assert problem in refused("clean", songs, "--settings", "s.json", "-o", "c.csv")
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"reading": {}, "audit": {}}'])
+@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"reading": {}, "audit": {}}', "[" * 100_000])
 def test_other_files_are_not_settings(refused: Refused, songs: Path, folder: Path, content: str) -> None:
     (folder / "s.json").write_text(content)
     assert "is not a settings file" in refused("clean", songs, "--settings", "s.json", "-o", "c.csv")

@@ -275,3 +275,12 @@ def test_bench(run: Run, folder: Path, odd: tuple[Odd, Path, Data]) -> None:
         )
     assert len(found[path]) == 2
     assert found[path] == found[plain]
+
+
+def test_escape_sequences_do_not_reach_the_terminal(run: Run, folder: Path) -> None:
+    rows = "".join(f"{row % 7},{'sky' if row % 2 else chr(27) + '[31mred'}\n" for row in range(30))
+    (folder / "odd.csv").write_text(f"x,tags\n{rows}")
+    for arguments in (("data", "info", "odd.csv"), ("clean", "odd.csv", "-o", "c.csv", "--tags", "\x1b[31m")):
+        found = run(*arguments)
+        assert "\x1b" not in found.output
+        assert "red" in found.output or found.exit_code == 2

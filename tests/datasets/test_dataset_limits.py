@@ -1,6 +1,9 @@
 """Files that claim more than they hold are refused before memory is taken, and wide ones are read in linear time."""
 
+import csv
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -104,3 +107,44 @@ def test_many_columns_are_read_in_linear_time(tmp_path):
     pytest.importorskip("arff")
     read_dataset(arff, label_attributes=["a"], on_empty="ignore")
     assert time.process_time() - start < 15
+
+
+def test_names_beyond_unicode_are_damage(tmp_path):
+    names = np.array([ord("a"), 0x110001], dtype=np.uint32).view("U1")
+    np.savez(tmp_path / "odd.npz", X=np.eye(4), Y_true=LABELS[:4], label_names=names)
+    with pytest.raises(TableError) as caught:
+        read_dataset(tmp_path / "odd.npz")
+    assert caught.value.path == tmp_path / "odd.npz"
+
+
+def test_an_encoding_that_does_not_exist_is_named_with_its_file(tmp_path):
+    pytest.importorskip("arff")
+    path, xml = tmp_path / "file.arff", tmp_path / "file.xml"
+    path.write_text("@relation r\n@attribute f numeric\n@attribute c {0,1}\n@data\n1,1\n2,0\n")
+    with pytest.raises(TableError) as caught:
+        read_dataset(path, encoding="utf-9", label_attributes=["c"])
+    assert (caught.value.path, caught.value.argument) == (path, "encoding")
+    xml.write_text('<?xml version="1.0" encoding="utf-9"?><labels><label name="c"></label></labels>')
+    with pytest.raises(TableError) as caught:
+        read_dataset(path)
+    assert caught.value.path == xml
+
+
+def test_objects_are_not_called_damage(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([[1, "a"]], dtype=object))
+    with pytest.raises(TableError, match="Python objects"):
+        read_table(tmp_path / "objects.npy", labeled=False)
+
+
+def test_threads_leave_the_limit_of_csv_as_it_was(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("x,text,tags\n" + "".join(f"{row},{'word ' * 30_000},a\n" for row in range(30)))
+    usual, interval = csv.field_size_limit(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            tables = list(pool.map(lambda _: read_table(path, columns=Columns(ignore=["text"])), range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(len(table.candidates) == 30 for table in tables)
+    assert csv.field_size_limit() == usual

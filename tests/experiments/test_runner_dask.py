@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bench_helpers import Small, records
@@ -41,3 +42,22 @@ def test_no_scheduler_is_an_error_in_one_sentence(small: Small, monkeypatch: pyt
     monkeypatch.setattr(runner, "_SECONDS_TO_CONNECT", 1)
     with pytest.raises(OSError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         run_plan(expand(load_suite(small.suite())), small.results, dask="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(("status", "error"), [("closed", runner.WorkerDied), ("running", OSError)])
+def test_a_scheduler_that_went_away_is_named(
+    monkeypatch: pytest.MonkeyPatch, status: str, error: type[Exception]
+) -> None:
+    def fail() -> None:
+        raise OSError("closed")
+
+    def cancel(_: object) -> None:
+        raise RuntimeError("closed")
+
+    client = SimpleNamespace(
+        map=lambda *_, **__: [SimpleNamespace(result=fail)], loop=None, status=status, cancel=cancel
+    )
+    module = SimpleNamespace(as_completed=lambda futures, loop: futures, KilledWorker=ZeroDivisionError)
+    monkeypatch.setattr(runner, "import_module", lambda _: module)
+    with pytest.raises(error, match="scheduler" if status == "closed" else "closed"):
+        list(runner._do_on_cluster(client, None, []))

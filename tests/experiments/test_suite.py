@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from report_helpers import published
 
 from skpml.experiments import Suite, SuiteError, expand, load_suite, shipped_suites
-from skpml.experiments._suite import PAPER_METRICS, MethodEntry, Tuning, dataset_of
+from skpml.experiments._suite import PAPER_METRICS, MethodEntry, Tuning, dataset_of, parse_suite
 from skpml.registry import list_methods
 
 GOOD = """name = "mine"
@@ -292,3 +292,17 @@ def test_the_page_tells_every_key_and_its_default() -> None:
         if not field.is_required() and field.default in (None, "", [], {}):
             default = computed.get(key, "none")
         assert told[key] == default, key
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("folds = 2000000000", "folds"),
+        ("a = " + "[" * 3000 + "]" * 3000, ""),
+    ],
+)
+def test_what_would_take_all_memory_is_refused_when_it_is_read(text: str, key: str) -> None:
+    suite = f'name = "x"\nconfigurations = ["digits-5"]\n{text}\n[[methods]]\nname = "ridge"\n'
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(suite, source="x.toml")
+    assert caught.value.key == key

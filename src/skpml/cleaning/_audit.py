@@ -429,6 +429,11 @@ def audit(
         raise ValueError("audit needs features X or probabilities, got neither.")
     if X is not None:
         X = X if hasattr(X, "shape") else np.asarray(X)
+        for name, dtype in zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False):
+            if getattr(dtype, "kind", "") in "mM":
+                raise ValueError(
+                    f"X must hold numbers, but its column {name!r} holds dates or times; convert or drop it."
+                )
         if X.shape[0] != len(candidates):
             raise ValueError(f"X has {X.shape[0]} rows, but Y has {len(candidates)}.")
     named = labels.named or label_names is not None

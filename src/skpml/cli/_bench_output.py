@@ -48,9 +48,9 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
         waiting = [run for key, run in runs.items() if states[key] == "to do"]
         counts = (len(runs), *(found.count(state) for state in ("done", "failed", "to do")))
         expected = str(timing.estimate(waiting)) if waiting else ""
-        table.add_row(escape(configuration), escape(label), *map(str, counts), expected)
+        table.add_row(configuration, label, *map(str, counts), expected)
     for configuration in plan.absent:
-        table.add_row(escape(configuration), "absent", "0", "", "", "", "")
+        table.add_row(configuration, "absent", "0", "", "", "", "")
     show_table(table)
     warn_of_absent(plan)
     waiting = [run for run in plan.runs if states[run.key] == "to do"]
@@ -124,7 +124,7 @@ def _group(plan: Plan, failed: list[dict[str, Any]]) -> dict[tuple[str, str, str
 def progress_of(name: str) -> Iterator[Callable[[Progress], None]]:
     """Show a bar on a terminal, else print a line now and then."""
     console, last_line = stderr_console(), time.monotonic()
-    with progress_bar(escape(name)) as show:
+    with progress_bar(name) as show:
 
         def update(progress: Progress) -> None:
             nonlocal last_line
@@ -159,7 +159,7 @@ def show_comparison(pairs: list[PairComparison]) -> None:
     differences = [pair.values[one] - pair.values[other] for pair in pairs]
     for name in dict.fromkeys(name for values in differences for name in values.index):
         row = (experiments.format_number(values.get(name, float("nan")), 4) for values in differences)
-        details.add_row(escape(name), *row)
+        details.add_row(name, *row)
     show_table(details)
     left_out = {name: why for pair in pairs for name, why in pair.left_out.items()}
     if left_out:

@@ -65,6 +65,7 @@ def clean() -> None:
 # Arguments of the audit, and the options that set them.
 _AUDIT = {"method": "method", "drop_below": "drop_below", "keep_above": "keep_above", "budget": "budget",
           "batch_size": "batch", "n_folds": "folds", "random_state": "seed"}  # fmt: skip
+_COUNTS = ("budget", "batch_size", "n_folds", "random_state")
 # What a person has checked.
 _CHECKED = ("decisions", "verified_columns")
 _VOTES = ("votes", "vote_columns")
@@ -97,8 +98,8 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
         content = json.loads(path.read_text(encoding="utf-8"))
         reading, audit, checked = {**content["reading"]}, {**content["audit"]}, {**content.get("checked", {})}
         voted = {**content.get("voted", {})}
-        settings = _Settings(path, (content["sha256"], content["cleaned_sha256"]))
-    except (ValueError, KeyError, TypeError):
+        settings = _Settings(path, (str(content["sha256"]), str(content["cleaned_sha256"])))
+    except (ValueError, KeyError, TypeError, RecursionError):
         problem = f"{path} is not a settings file; give CLEANED.json, written by 'skpml clean'"
         raise click.ClickException(problem) from None
     parts = (("reading", reading, ui.TABLE_OPTIONS), ("audit", audit, _AUDIT), ("checked", checked, _CHECKED),
@@ -113,6 +114,13 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
                 isinstance(text, str) for text in (value if isinstance(value, list) else [value])
             ):
                 raise click.ClickException(f"{path}: {part}.{name} must be text")
+    for name, value in audit.items():
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise click.ClickException(
+                f"{path}: audit.{name} must be a number or text, got {json.dumps(value)}"
+            )
+        if name in _COUNTS and isinstance(value, float):
+            raise click.ClickException(f"{path}: audit.{name} must be a whole number, got {value}")
     for values in (reading, checked, voted):
         values |= {name: str(path.parent / values[name]) for name in _FILES if name in values}
     values = {**reading, **checked, **voted, **{_AUDIT[name]: value for name, value in audit.items()}}

@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ Update = Callable[[int, int | None, str], None]
 
 # Without a terminal there is no width to respect, so tables are as wide as they need to be.
 _PIPE_WIDTH = 200
+
+# All but tabs and line feeds.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 path_type = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="Replace output files that exist.")
@@ -69,13 +73,13 @@ def stderr_console() -> Console:
 def say(message: str, *, console: Console | None = None, style: str = "") -> None:
     """Print one line, not wrapped: by default a result, not colored."""
     # The bytes of a file name that are not text are replaced: a terminal cannot print them.
-    text = Text(message.encode("utf-8", "replace").decode(), style=style)
+    text = Text(_show_controls(message.encode("utf-8", "replace").decode()), style=style)
     (console or stdout_console()).print(text, soft_wrap=True)
 
 
-def plain_text(text: str) -> Text:
-    """Return text for a table, in which brackets are no markup."""
-    return Text(text)
+def _show_controls(text: str) -> str:
+    """Return a text with control characters as codes: names in a file of a stranger must not steer the terminal."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def show_error(message: str) -> None:
@@ -115,9 +119,19 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+class _PlainTable(Table):
+    """A table whose cells are shown as they are, without markup and control characters."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        """Add a row."""
+        super().add_row(
+            *(Text(_show_controls(cell)) if isinstance(cell, str) else cell for cell in cells), **options
+        )
+
+
 def make_table(*columns: str, right: Iterable[str] = ()) -> Table:
     """Return an empty table; without column titles it has two columns, names and values."""
-    table = Table(box=None, pad_edge=False, show_header=bool(columns))
+    table = _PlainTable(box=None, pad_edge=False, show_header=bool(columns))
     for title in columns:
         table.add_column(title, justify="right" if title in right else "left")
     if not columns:

@@ -78,9 +78,7 @@ def profile(*, source: str, reading: dict[str, Any]) -> None:
     for what, count in (("rows", found.n_rows), ("labels", len(found.label_counts)), ("tags", found.n_tags)):
         facts.add_row(what, f"{count:,}")
     for role, names in found.columns.items():
-        facts.add_row(
-            role if role in ("ignored", "not used") else f"as {role}", ui.plain_text(format_names(names))
-        )
+        facts.add_row(role if role in ("ignored", "not used") else f"as {role}", format_names(names))
     ui.show_table(facts)
     shown = dict(list(found.label_counts.items())[:_MOST_LABELS])
     _show_bars("label", shown, found.n_rows)
@@ -95,6 +93,6 @@ def _show_bars(title: str, counts: Mapping[str, int], n_rows: int) -> None:
     longest = max(counts.values(), default=0) or 1
     for name, count in counts.items():
         bar = "█" * max(round(_BAR * count / longest), min(count, 1))
-        table.add_row(ui.plain_text(name), f"{count:,}", f"{count / n_rows:.0%}", bar)
+        table.add_row(name, f"{count:,}", f"{count / n_rows:.0%}", bar)
     ui.say("")
     ui.show_table(table)

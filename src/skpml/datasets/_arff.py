@@ -232,6 +232,9 @@ def read_arff_table(path: Path, *, encoding: str, ignore: tuple[str, ...] = ()) 
     """Read a dense or sparse ARFF file; text and date attributes must be among those to ignore."""
     try:
         text = path.read_text(encoding=encoding)
+    except LookupError as exc:
+        problem = f" must be one that Python knows, such as 'utf-8', got {encoding!r}"
+        raise TableError(Argument("encoding"), problem, path=path, value=encoding) from exc
     except UnicodeDecodeError as exc:
         line = path.read_bytes().count(b"\n", 0, exc.start) + 1
         problem, latin = f"not {encoding} text; pass its encoding, as in ", Argument("encoding", "latin-1")
@@ -450,6 +453,8 @@ def read_label_names(path: Path) -> list[str]:
     parser.StartDoctypeDeclHandler = doctype
     try:
         parser.Parse(path.read_bytes(), True)
+    except LookupError as exc:
+        raise TableError(f"is written in an encoding that Python does not know ({exc})", path=path) from exc
     except expat.ExpatError as exc:
         problem = f"not well-formed XML, it may be cut short or damaged ({exc})"
         raise TableError(problem, line=exc.lineno, path=path) from exc

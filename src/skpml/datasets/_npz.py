@@ -73,7 +73,8 @@ def _names(path: Path, arrays: dict[str, Any], key: str) -> tuple[str, ...] | No
         return None
     if arrays[key].ndim != 1:
         raise TableError(f"{key} must be a one-dimensional array of names", path=path)
-    return tuple(str(name) for name in arrays[key])
+    with parsing(path, "npz"):
+        return tuple(str(name) for name in arrays[key])
 
 
 def npz_shape(path: Path) -> tuple[int, int | None, int]:

@@ -9,7 +9,8 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -376,8 +377,15 @@ def _do_on_cluster(client: Any, do: Any, groups: list[list[Run]]) -> Iterator[li
     except distributed.KilledWorker as error:
         what = "a Dask worker died several times"
         raise WorkerDied(_DIED.format(what, "more memory per worker")) from error
+    except (CancelledError, OSError) as error:
+        if client.status == "running":
+            raise
+        raise WorkerDied(
+            "the connection to the Dask scheduler was lost; finished runs are kept: start again to do the others"
+        ) from error
     finally:
-        client.cancel(futures)
+        with suppress(Exception):
+            client.cancel(futures)
 
 
 @contextmanager

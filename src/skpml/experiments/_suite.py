@@ -20,6 +20,8 @@ PAPER_METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "avera
 DENOISING = ("precision", "recall", "f1", "auc")
 DECOMPOSITIONS = ("low-rank-orthogonal", "low-rank-sparse")
 
+# More folds than rows would have are listed before the data are seen.
+_MOST_FOLDS = 10_000
 _SHIPPED = "skpml.experiments.suites"
 _CUSTOM_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -60,7 +62,7 @@ class Tuning(_Part):
 
     selector: Literal["label-free", "oracle"] = "label-free"
     grid: Grid = Field(min_length=1)
-    inner_folds: int = Field(default=3, ge=2)
+    inner_folds: int = Field(default=3, ge=2, le=_MOST_FOLDS)
     search: Literal["grid", "halving"] = "grid"
 
 
@@ -134,7 +136,7 @@ class Suite(_Part):
     configurations: list[str] = Field(min_length=1)
     reading: dict[str, dict[str, Any]] = {}
     seeds: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(default=[0], min_length=1)
-    folds: int = Field(default=10, ge=2)
+    folds: int = Field(default=10, ge=2, le=_MOST_FOLDS)
     only_folds: list[int] | None = Field(default=None, min_length=1)
     metrics: list[str] = Field(default=[], min_length=1)
     control: str | None = None
@@ -258,6 +260,8 @@ def parse_suite(text: str, *, source: str) -> Suite:
     """Parse TOML text; `source` is the name of the file in error messages."""
     try:
         suite = Suite.model_validate(tomllib.loads(text))
+    except RecursionError:
+        raise SuiteError("its values are nested too deeply", source) from None
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"this is not TOML: {error}", source) from None
     except ValidationError as error:

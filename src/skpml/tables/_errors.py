@@ -135,6 +135,8 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
         raise
     except Exception as error:
         problem = f"not a readable {kind} file; it may be cut short or damaged, so copy it again ({message_of(error)})"
+        if "allow_pickle" in message_of(error):
+            problem = "holds Python objects, which are never loaded; write numbers, as in np.save(path, X.astype(float))"
         raise TableError(problem, path=path, expected=kind) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import threading
 from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from io import TextIOWrapper
@@ -24,6 +25,7 @@ _BATCH_CELLS = 1 << 16
 # Python's limit of 131,072 characters is shorter than a long document; without any limit, a quote that is not closed
 # would swallow the rest of any file.
 _LONGEST_CELL = 1 << 24
+_LIMIT_LOCK = threading.Lock()
 
 
 class Record(NamedTuple):
@@ -85,7 +87,12 @@ def _remember(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
 
 
 def _next_cells(path: Path, reader: Any, dialect: Dialect, line: int) -> list[str] | None:
-    """Parse one record. The limit of csv holds for the whole process, so it is raised only meanwhile."""
+    """Parse one record. The limit of csv holds for the whole process, so it is raised only meanwhile, by one thread."""
+    with _LIMIT_LOCK:
+        return _parse_cells(path, reader, dialect, line)
+
+
+def _parse_cells(path: Path, reader: Any, dialect: Dialect, line: int) -> list[str] | None:
     usual = csv.field_size_limit(_LONGEST_CELL)
     try:
         return next(reader, None)
