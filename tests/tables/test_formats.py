@@ -104,7 +104,7 @@ def write_label_studio(path):
                 {**result(["wrong"]), "was_cancelled": True},
                 result(row["tags"]),
             ],
-            "predictions": [result(["wrong"])],
+            "predictions": [number] if number % 2 else [result(["wrong"])],
         }
         for number, row in enumerate(objects())
     ]
@@ -190,6 +190,8 @@ def test_frames_give_the_same_table_and_copy(library, listed):
         with pytest.raises(ValueError, match="pandas or Polars"):
             clean_frame(table, drop)
         return
+    with pytest.raises(ValueError, match="clean_frame"):
+        write_cleaned(table, drop, "out.csv")
     cleaned = clean_frame(table, drop)
     assert list(cleaned.columns) == list(frame.columns)
     assert cleaned["id"].to_list() == IDS
@@ -311,6 +313,12 @@ def test_sparse_matrices_are_embeddings(tmp_path):
         ("[1, 2]", {"line": 1, "value": 1}),
         ('{"x": 1, "tags": ["a"]}\n{"tags": ["a"]}', {"line": 2, "column": "x", "value": None}),
         ('{"x": [1, 2], "tags": ["a"]}\n{"x": [1], "tags": ["a"]}', {"line": 2, "column": "x", "value": [1]}),
+        ("[" * 100_000, {}),
+        ('[{"x": ' + "1" * 5000 + ', "tags": ["a"]}]', {}),
+        (
+            '{"x": 1, "tags": ["a"]}\n{"x": 1, "tags": [{"label": "a"}]}',
+            {"line": 2, "column": "tags", "value": [{"label": "a"}]},
+        ),
         ('{"x": 1, "tags": ["a"]}\n{"x": 1, "tags": 5}', {"line": 2, "column": "tags", "value": 5}),
     ],
 )

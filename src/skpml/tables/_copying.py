@@ -66,6 +66,8 @@ def write_cleaned(
     skpml.tables.read_table : Reads the table.
     """
     target = Path(target)
+    if table.frame is not None:
+        raise ValueError("the table is that of a data frame, not of a file; clean_frame copies it")
     mask = _all_rows(table, check_drop(drop, table))
     check_suffix(table.path, target)
     suffix = "" if table.path.is_dir() else table.path.suffix.lower()

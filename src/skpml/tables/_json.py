@@ -49,6 +49,9 @@ def read_json(path: Path) -> JsonFile:
         cut = "; was the file cut short?" if error.pos >= len(text.rstrip()) else ""
         problem = f"not readable JSON: {error.msg}{cut}"
         raise TableError(problem, path=path, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits, and objects within thousands of others.
+        raise TableError(f"not readable JSON: {error}", path=path) from error
     records, line, before = [], 1, 0
     unpack = _choose_layout([value for value, _ in found])
     for value, start in found:
@@ -197,7 +200,9 @@ def _choices(task: Mapping[str, Any]) -> Iterator[tuple[str, KeyPath, Any]]:
     """Yield the choices of the annotators of a task; of its predictions, if nobody annotated it."""
     kinds = (("annotations", task.get("annotations") or []), ("predictions", task.get("predictions") or []))
     for kind, given in kinds:
-        given = [(place, each) for place, each in enumerate(given) if not each.get("was_cancelled")]
+        # Some exports hold only the numbers of predictions.
+        given = [(place, each) for place, each in enumerate(given) if isinstance(each, dict)]
+        given = [(place, each) for place, each in given if not each.get("was_cancelled")]
         for place, each in given:
             for number, result in enumerate(each.get("result") or []):
                 if isinstance(choices := (result.get("value") or {}).get("choices"), list):

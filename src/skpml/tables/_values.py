@@ -95,7 +95,9 @@ def as_tags(value: Any, column: str, row: int) -> str | list[Any]:
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
-        return sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
+        tags = sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
+        if not any(isinstance(tag, (Mapping, list, tuple, set)) for tag in tags):
+            return tags
     raise BadCell(column, row, value, "text such as 'a;b', or a list of texts")
 
 
