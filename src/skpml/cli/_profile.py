@@ -42,7 +42,7 @@ def describe_oddities(found: Profile) -> Iterator[str]:
         yield "rows without tags count as having none of the labels; if they are not tagged yet, pass --skip-untagged"
     if found.n_repeated:
         rows = "1 row repeats" if found.n_repeated == 1 else f"{found.n_repeated:,} rows repeat"
-        yield f"{rows} an earlier one, with its tags"
+        yield f"{rows} the features and the tags of an earlier row"
 
 
 @click.command()
