@@ -233,3 +233,27 @@ def test_models_of_texts_and_embeddings(run: Run, folder: Path, kind: str) -> No
     true = np.array([[label in row.split(";") for label in LABELS] for row in truth]).astype(int)
     metrics = evaluate(true, model.decision_function(X), model.predict(X))
     assert json.loads(measured.stdout)["metrics"] == pytest.approx(metrics)
+
+
+def test_confidences_name_the_rows(run: Run, folder: Path) -> None:
+    lines = [f"r{row},waves and sand,sea\nq{row},snow on summits,sea;mountain\n" for row in range(10)]
+    (folder / "news.csv").write_text("name,story,tags\n" + "".join(lines))
+    options = (
+        "--id",
+        "name",
+        "--text",
+        "story",
+        "--method",
+        "pml-ma",
+        "-o",
+        "b.skpml",
+        "--confidences",
+        "c.csv",
+    )
+    result = run("fit", "news.csv", *options)
+    assert result.exit_code == 0, result.output
+    with (folder / "c.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert len(found) == 30
+    names = [name for row in range(10) for name in (f"r{row}", f"q{row}")]
+    assert all(line["id"] == names[int(line["row"])] for line in found)

@@ -47,8 +47,8 @@ def fit(
 
     \b
     Examples:
-      skpml fit photos.csv --tags tags -o photos.skpml
-      skpml fit photos.csv --tags tags --ignore file -o photos.skpml --confidences doubts.csv
+      skpml fit photos.csv --id file -o photos.skpml --confidences doubts.csv
+      skpml fit news.csv --id article --text headline -o news.skpml
       skpml fit digits --candidates 6 -o digits.skpml
       skpml fit digits -o floor.skpml --method ridge
       skpml fit digits -o other.skpml --method pml-plr -P ratio=0.9
@@ -138,8 +138,13 @@ def _write_outputs(model: Any, table: Table, outputs: list[Path]) -> None:
             rows, labels = np.nonzero(table.candidates)
             values = model.confidences_[rows, labels]
             order = np.argsort(values, kind="stable").tolist()
-            lines = ([rows[i], table.label_names[labels[i]], f"{values[i]:.6g}"] for i in order)
-            write_rows(temporary[1], ["row", "label", "confidence"], lines)
+            ids = None if table.columns.id is None else table.ids
+            lines = (
+                [rows[i], *([ids[rows[i]]] if ids else []), table.label_names[labels[i]], f"{values[i]:.6g}"]
+                for i in order
+            )
+            header = ["row", *(["id"] if ids else []), "label", "confidence"]
+            write_rows(temporary[1], header, lines)
 
 
 def _describe_fit(method: str, model: Any, table: Table) -> str:
