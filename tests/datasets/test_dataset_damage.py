@@ -130,7 +130,7 @@ Y = np.eye(2, dtype=np.uint8)
             {"Y_true": Y, "X_data": [1.0], "X_indices": [9], "X_indptr": [0, 1, 1], "X_shape": [2, 2]},
             "not a readable npz file",
         ),
-        ({"Y_true": Y, "X": np.array([{}, {}])}, "not a readable npz file"),
+        ({"Y_true": Y, "X": np.array([{}, {}])}, "holds Python objects"),
         ({"Y_true": Y, "X": np.array([[1.0], [np.nan]])}, "X contains NaN in row 1, column 0"),
         ({"Y_true": Y, "Y_candidate": 1 - Y}, "every true label must be a candidate: row 0"),
         ({"Y_true": Y, "label_names": np.array([["a", "b"]])}, "label_names must be a one-dimensional array"),
