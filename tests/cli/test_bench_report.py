@@ -113,7 +113,7 @@ def test_without_results_there_is_advice_and_no_file(
 ) -> None:
     message = refused("bench", command, "mine.toml", "--folder", "empty")
     assert "there is no result in empty; 'skpml bench run mine.toml --folder empty' does the runs" in message
-    message = refused("bench", command, "quick", "--folder", "out", "-o", "page")
+    message = refused("bench", command, "ablation", "--folder", "out", "-o", "page")
     assert "only results of other suites" in message
     assert "there is no suite 'quck'" in refused("bench", command, "quck", "--folder", "out")
 

@@ -69,7 +69,12 @@ def test_a_stop_leaves_nothing_behind(tmp_path: Path, name: str, code: int) -> N
     )
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "large.npz", X=rng.normal(size=(4000, 60)), Y_candidate=rng.random((4000, 60)) < 0.5)
-    script = "import sys; from skpml.cli import main; print('ready', flush=True); main()"
+    # Who started the tests may have made them ignore signals, as nohup does.
+    handler = "default_int_handler" if name == "SIGINT" else "SIG_DFL"
+    script = (
+        f"import signal; signal.signal(signal.{name}, signal.{handler}); "
+        "from skpml.cli import main; print('ready', flush=True); main()"
+    )
     running = subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         cwd=tmp_path,
