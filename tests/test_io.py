@@ -532,6 +532,9 @@ def test_a_part_cannot_unpack_into_much_memory(tmp_path: Path, monkeypatch: pyte
     model = CandidateRidge().fit(X, Y)
     model.forged_ = scipy.sparse.csr_array((np.zeros(10**6), np.zeros(10**6, int), [0, 10**6]), shape=(1, 1))
     save_model(model, tmp_path / "model.skpml")
+    with ZipFile(tmp_path / "model.skpml") as parts:
+        if not any(name.endswith(".npz") for name in parts.namelist()):
+            pytest.skip("this version of skops or scipy does not pack sparse arrays")
     monkeypatch.setattr("skpml.tables._errors._UNPACKED_AT_LEAST", 10_000)
     with pytest.raises(ModelFileError, match="unpacked"):
         load_model(tmp_path / "model.skpml")
