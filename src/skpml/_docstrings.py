@@ -150,6 +150,8 @@ drop : array-like of bool of shape (n_rows, n_labels)
     True where a label is to be dropped; the row must carry it.
 target : path-like
     File to write, with the same suffix.
+add : array-like of bool of shape (n_rows, n_labels), optional
+    True where a label is to be added; the row must not carry it.
 overwrite : bool, default=False
     Whether to replace a file that exists.
 progress : callable, optional

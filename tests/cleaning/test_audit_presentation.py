@@ -158,6 +158,30 @@ def test_a_file_of_the_page_is_applied(found, tmp_path):
         found.apply(path, ids=ids[:3])
 
 
+def test_labels_are_added(found, pd, tmp_path):
+    row, label = np.argwhere(found.actions == "")[0].tolist()
+    expected = found.clean_labels()
+    assert expected[row, label] == 0
+    expected[row, label] = 1
+    cells = {"row": [row], "label": [NAMES[label]], "decision": ["add"]}
+    np.testing.assert_array_equal(found.apply(pd.DataFrame(cells)), expected)
+    verified = np.zeros((60, 3), dtype=int)
+    verified[row, label] = 1
+    again = make_audit(verified=verified)
+    assert again.clean_labels()[row, label] == 1
+    assert (again.actions[row, label], again.confidences[row, label]) == ("", 1)
+    assert again.apply(pd.DataFrame(cells))[row, label] == 1
+    # A label that the row has now is not called missing, and those that a person added do not count the others.
+    verified[found.actions == ""] = 1
+    verified[:30] = 0
+    missing = make_audit(verified=verified).missing
+    assert missing.basis == "ranking"
+    assert not missing.probabilities[verified > 0].any()
+    row, label = cell_of(found, "keep")
+    with pytest.raises(TableError, match="has the label"):
+        found.apply(pd.DataFrame({**cells, "row": [row], "label": [NAMES[label]]}))
+
+
 def test_an_index_names_the_rows_of_decisions(pd):
     found = make_audit(index=[f"photo {row}" for row in range(60)])
     row, label = cell_of(found, "keep")

@@ -53,6 +53,26 @@ def test_what_the_page_exports(table, file, tmp_path):
     assert (tmp_path / "cleaned.csv").read_text() == "file,x,tags\na.jpg,1,sea\nb.jpg,2,sky\n007,3,sea\n"
 
 
+def test_added_labels_are_kept_apart_and_make_the_round_trip(table, file, tmp_path):
+    lines = "b.jpg,1,sea,add,\na.jpg,0,sky,drop,0.5\na.jpg,0,<b>sand</b>,ADD,\nb.jpg,1,sea,add,\n"
+    found = read_decisions(file(HEADER + lines), table)
+    assert as_tuples(found)[0][:3] == (1, 1, True)
+    assert np.argwhere(found.add_mask(table)).tolist() == [[0, 0], [1, 1]]
+    assert np.argwhere(found.drop_mask(table)).tolist() == [[0, 2]]
+    assert found.verified(table).tolist() == [[1, 0, -1], [0, 1, 0], [0, 0, 0]]
+    assert not found.random_sample(table).cells.any()
+    write_decisions(found, table, tmp_path / "again.csv")
+    again = read_decisions(tmp_path / "again.csv", table)
+    np.testing.assert_array_equal(again.verified(table), found.verified(table))
+    write_cleaned(table, found.drop_mask(table), tmp_path / "c.csv", add=found.add_mask(table))
+    assert (tmp_path / "c.csv").read_text() == (
+        "file,x,tags\na.jpg,1,sea;<b>sand</b>\nb.jpg,2,sky;sea\n007,3,sea;<b>sand</b>\n"
+    )
+    with pytest.raises(TableError, match="only a person adds labels") as caught:
+        read_decisions(file("id,row,label,decision,by\nb.jpg,1,sea,add,model\n"), table)
+    assert caught.value.line == 2
+
+
 def test_a_file_that_went_through_a_spreadsheet(table, file):
     text = (
         "label;id;row;decision;confidence;remark\r\nsea;a.jpg;0; DROP ;0,25;\r\nsky;b.jpg;1;Keep;1;sure\r\n"
@@ -102,12 +122,18 @@ def test_the_same_twice_counts_once(table, file):
         ),
         ("7,2,sea,drop,", "row 2 of .* is '007', not '7'"),
         ("a.jpg,0,see,drop,", r"has no label 'see'; did you mean 'sea'\?"),
-        ("a.jpg,0,mountain,drop,", "has no label 'mountain'$"),
+        ("a.jpg,0,mountain,drop,", "has no label 'mountain'; its labels are <b>sand</b>, sea, sky"),
         (
             "b.jpg,1,sea,drop,",
             "does not have the label 'sea': the file has been changed .* applied to it already",
         ),
-        ("a.jpg,0,sea,remove,", "the decision is 'remove', not 'keep' or 'drop'"),
+        ("a.jpg,0,sea,remove,", "the decision is 'remove', not 'keep', 'drop' or 'add'"),
+        ("b.jpg,1,sea,keep,", "does not have the label 'sea': .*; to add it, the decision must be 'add'"),
+        (
+            "a.jpg,0,sea,add,",
+            "has the label 'sea' already: the file has been changed .* applied to it already",
+        ),
+        ("b.jpg,1,see,add,", r"has no label 'see'; did you mean 'sea'\?"),
         ("a.jpg,0,sea,,", "the decision is '', not"),
         ("a.jpg,0,sea,drop,high", "the confidence is 'high', not a number from 0 to 1"),
         ("a.jpg,0,sea,drop,1.5", "the confidence is '1.5'"),

@@ -107,6 +107,35 @@ def test_what_was_decided_is_kept_exactly(run: Run, tagged: Path, folder: Path, 
     }
 
 
+def test_added_tags_are_in_every_output(run: Run, tagged: Path, folder: Path) -> None:
+    before = tags_of(tagged)
+    row = next(row for row, tags in enumerate(before) if 1 < len(tags) < len(LABELS))
+    lacking, dropped = next(label for label in LABELS if label not in before[row]), min(before[row])
+    lines = [[f"{row}.png", row, lacking, "add"], [f"{row}.png", row, dropped, "drop"]]
+    write_rows(folder / "d.csv", ["id", "row", "label", "decision"], lines)
+    expected = {*before[row], lacking} - {dropped}
+    printed = done(
+        run, tagged, "-o", "c.csv", "--decisions", "d.csv", "--report", "c.html", "--label-studio", "c.json",
+        "--suggest", "s.csv", "--drop-below", 0, *FAST,
+    )  # fmt: skip
+    assert "Added 1 tag" in printed
+    assert tags_of(folder / "c.csv")[row] == expected
+    task = json.loads((folder / "c.json").read_text())[row]
+    assert set(task["predictions"][0]["result"][0]["value"]["choices"]) == expected
+    data = re.search(r'id="payload">(.*?)</script>', (folder / "c.html").read_text(), re.DOTALL)
+    assert data
+    assert json.loads(data[1])["earlier"]["decision"] == ["add", "drop"]
+    with (folder / "s.csv").open(newline="") as file:
+        assert not [
+            line for line in csv.DictReader(file) if (int(line["row"]), line["label"]) == (row, lacking)
+        ]
+    printed = done(run, "apply", tagged, "d.csv", "--id", "file", "-o", "a.csv")
+    assert "2 decisions: 1 tag dropped, 0 kept, 1 added." in printed
+    assert tags_of(folder / "a.csv")[row] == expected
+    other = [tags for number, tags in enumerate(before) if number != row]
+    assert [tags for number, tags in enumerate(tags_of(folder / "a.csv")) if number != row] == other
+
+
 def test_two_rounds_narrow_the_interval(run: Run, tagged: Path, folder: Path, truth: np.ndarray) -> None:
     table = read(tagged)
     first = answer(table, truth)
@@ -190,7 +219,8 @@ class TestVerifiedColumns:
         assert "learning from 3 columns: a, b, c." in printed
         before, after = tags_of(checked), tags_of(folder / "c.csv")
         for row in range(0, N_ROWS, 5):
-            assert after[row] == {tag for tag in before[row] if truth[row, LABELS.index(tag)]}
+            # A confirmed tag that the row lacks is added.
+            assert after[row] == {tag for tag in {*before[row], "sea"} if truth[row, LABELS.index(tag)]}
         assert json.loads((folder / "c.csv.json").read_text())["checked"] == {
             "verified_columns": ["yes", "no"]
         }
@@ -209,7 +239,13 @@ class TestVerifiedColumns:
         assert data
         earlier = json.loads(data[1])["earlier"]
         assert {row % 5 for row in earlier["row"]} == {0}
-        assert len(earlier["row"]) == sum(len(tags) for tags in tags_of(checked)[::5])
+        with checked.open(newline="") as file:
+            confirmed = [set(filter(None, row["yes"].split("; "))) for row in csv.DictReader(file)]
+        tags = tags_of(checked)
+        assert len(earlier["row"]) == sum(len(tags[row] | confirmed[row]) for row in range(0, N_ROWS, 5))
+        assert earlier["decision"].count("add") == sum(
+            len(confirmed[row] - tags[row]) for row in range(0, N_ROWS, 5)
+        )
 
     @pytest.mark.parametrize(
         ("change", "problem"),
@@ -304,5 +340,6 @@ def test_checked_tags_that_rows_lack_make_it_a_probability(
     assert (
         f"{sum(added)} tags are probably missing; none is added, and --suggest OUT.csv lists them." in printed
     )
+    # Only what somebody has confirmed is added.
     before, after = tags_of(tagged), tags_of(folder / "c.csv")
-    assert all(one <= other for one, other in zip(after, before, strict=True))
+    assert {row % 3 for row, tags in enumerate(after) if tags - before[row]} == {0}

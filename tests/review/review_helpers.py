@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from skpml.review._page import _fill_template
 
 NAMES = ["sea", "lake", "tree", "mountain", "snow", "city", "night", "people", "dog", "flower"]
+SCREENS = [(width, scheme) for width in (1280, 768, 390) for scheme in ("light", "dark")]
 ATTACK = "<img src=x onerror='window.attacked=1'><script>window.attacked=1</script>"
 
 
@@ -28,7 +31,7 @@ def make_item(row: int, name: str, tags: list[int], text: str | None = None) -> 
 
 def no_batch() -> dict[str, Any]:
     """The parts of a payload without a batch and without earlier decisions."""
-    columns = ("id", "row", "label", "keep", "confidence", "byModel", "drawn")
+    columns = ("id", "row", "label", "decision", "confidence", "byModel", "drawn")
     return {
         "batch": {"drawn": [], "tags": 410, "sample": 0, "wrong": 0},
         "earlier": {name: [] for name in columns},
@@ -54,7 +57,7 @@ def batch_payload() -> dict[str, Any]:
         "id": ["e.jpg", 'f, "g"'],
         "row": [20, 21],
         "label": [0, 2],
-        "keep": [True, False],
+        "decision": ["keep", "drop"],
         "confidence": [0.25, None],
         "byModel": [False, True],
         "drawn": [1, 0],
@@ -209,10 +212,26 @@ def current(page: Any) -> tuple[str, str]:
 
 def progress(page: Any) -> tuple[int, int]:
     """Numbers of kept and dropped cells."""
-    words = page.locator(".progress p").inner_text().split()
-    kept, dropped = int(words[-4].replace(",", "")), int(words[-2].replace(",", ""))
-    assert int(words[0].replace(",", "")) == kept + dropped
+    ids = ("kept", "dropped", "words")
+    words = [page.locator(f"#progress-{name}").inner_text().split()[0] for name in ids]
+    kept, dropped, decided = (int(word.replace(",", "")) for word in words)
+    assert decided == kept + dropped
     return kept, dropped
+
+
+def open_detail(page: Any) -> None:
+    """On a phone, the details open when a row is touched."""
+    if not page.locator("#detail").is_visible():
+        page.locator("#rows [role=row]").first.click()
+
+
+def find_violations(page: Any) -> list[str]:
+    """What axe-core finds."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing"
+    )
+    violations = axe.Axe().run(page).response["violations"]
+    return [f"{found['id']}: {node['html'][:120]}" for found in violations for node in found["nodes"]]
 
 
 def press(page: Any, *keys: str) -> None:

@@ -14,13 +14,16 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from review_helpers import (
     ATTACK,
+    SCREENS,
     Watched,
     batch_payload,
     choose_bulk,
     choose_command,
     current,
+    find_violations,
     listed,
     make_item,
+    open_detail,
     press,
     progress,
     read_notice,
@@ -37,7 +40,6 @@ pytestmark = [
 
 # One black pixel.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
-SCREENS = [(width, scheme) for width in (1280, 768, 390) for scheme in ("light", "dark")]
 
 
 @pytest.fixture(scope="module")
@@ -71,20 +73,6 @@ def evidence_payload() -> dict[str, Any]:
         payload["cells"][name] += values
     payload["kept"] = {"listed": 3, "all": 4}
     return payload
-
-
-def open_detail(page: Any) -> None:
-    """On a phone, the details open when a row is touched."""
-    if not page.locator("#detail").is_visible():
-        page.locator("#rows [role=row]").first.click()
-
-
-def find_violations(page: Any) -> list[str]:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing"
-    )
-    violations = axe.Axe().run(page).response["violations"]
-    return [f"{found['id']}: {node['html'][:120]}" for found in violations for node in found["nodes"]]
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)

@@ -11,7 +11,7 @@ from table_helpers import read, refused
 
 from skpml.datasets import PartialDataset, read_dataset, write_cleaned_copy, write_dataset
 from skpml.tables import write_cleaned
-from skpml.tables._copying import _opposite, _remove_tags
+from skpml.tables._editing import TagChange, edit_tags, turn_text
 
 # Blank lines, needless quotes, doubled quotes, line breaks, blanks around and no line ending at the end.
 ODD = (
@@ -82,12 +82,12 @@ def test_dropped_tags_are_gone_and_all_else_stands(tmp_path):
     ],
 )
 def test_tags_out_of_a_cell(cell, dropped, expected):
-    assert _remove_tags(cell, dropped, ";") == expected
+    assert edit_tags(cell, TagChange(frozenset(dropped), (), ";")) == expected
 
 
 def test_a_tag_that_does_not_stand_there():
     with pytest.raises(KeyError):
-        _remove_tags("lake;seaside", {"sea"}, ";")
+        edit_tags("lake;seaside", TagChange(frozenset({"sea"}), (), ";"))
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_a_tag_that_does_not_stand_there():
     ],
 )
 def test_the_opposite_is_written_alike(cell, expected):
-    assert _opposite(cell) == expected
+    assert turn_text(cell, yes=False) == expected
 
 
 @pytest.mark.parametrize(
     ("cell", "expected"), [("1", "-1"), (" 1.0", " -1.0"), ("TRUE", "FALSE"), ("yes", "no")]
 )
 def test_the_opposite_of_a_number_where_minus_one_says_no(cell, expected):
-    assert _opposite(cell, minus=True) == expected
+    assert turn_text(cell, yes=False, minus=True) == expected
 
 
 # A label without any no goes by the others; each column with one by its own first.

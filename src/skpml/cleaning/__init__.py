@@ -2,7 +2,13 @@
 
 from skpml.cleaning._audit import Audit, Doubt, audit
 from skpml.cleaning._batch import Question
-from skpml.cleaning._decisions import Decisions, RandomSample, read_decisions, write_decisions
+from skpml.cleaning._decisions import (
+    Decisions,
+    RandomSample,
+    read_decisions,
+    word_of,  # noqa: F401 -- for the review page
+    write_decisions,
+)
 from skpml.cleaning._evidence import Companion, Evidence
 from skpml.cleaning._judging import Missing, Reason, WrongCounts, suggest_actions
 from skpml.cleaning._presenting import describe_wrong  # noqa: F401 -- for the command line

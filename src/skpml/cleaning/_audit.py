@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -215,14 +215,15 @@ class Audit:
         return plot(self, ax)
 
     def apply(self, decisions: Any, *, ids: Sequence[Any] | None = None) -> NDArray[np.uint8]:
-        """Remove the candidates that a person or the audit drops; a person is never overruled.
+        """Remove the candidates that a person or the audit drops, and add labels; a person is never overruled.
 
         Parameters
         ----------
         decisions : path-like, DataFrame or Decisions
             The file that the review page exports, a data frame with the same columns, or what :func:`read_decisions`
-            returned. A data frame needs the columns ``row``, ``label`` and ``decision``, which is ``keep``, ``drop`` or
-            empty, so that it may be that of :meth:`to_frame` with a column added.
+            returned. A data frame needs the columns ``row``, ``label`` and ``decision``, which is ``keep``, ``drop``,
+            ``add`` for a label that is not a candidate, or empty, so that it may be that of :meth:`to_frame` with a
+            column added.
         ids : sequence of str or None, default=None
             Names of the rows, by which the decisions were made. They must match, so that no decision goes to another
             row. None takes the index of the data frame that was audited, else the position of the row.
@@ -230,8 +231,8 @@ class Audit:
         Returns
         -------
         ndarray of uint8, shape (n_rows, n_labels)
-            The remaining candidates: those that a person kept, here or in ``verified``, and all others but for those
-            that a person or the audit drops. Candidates to ask about stay until they are decided.
+            The remaining labels: those that a person kept or added, here or in ``verified``, and all other candidates
+            but for those that a person or the audit drops. Candidates to ask about stay until they are decided.
 
         Raises
         ------
@@ -286,9 +287,10 @@ class Audit:
         Returns
         -------
         ndarray of uint8, shape (n_rows, n_labels)
-            The remaining candidates.
+            The remaining candidates, and labels that are no candidates but were found right by a person.
         """
-        return ((self.actions != "") & (self.actions != DROP)).astype(np.uint8)
+        candidates = (self.actions != "") & (self.actions != DROP)
+        return (candidates | (self.verified > 0)).astype(np.uint8)
 
     def train_model(self, X: Any, *, max_rows: int = MAX_ROWS) -> Any:
         """Train a model like that of the audit on the cleaned labels.
@@ -474,9 +476,7 @@ def audit(
         evidence=found.evidence,
         twins=find_twins(candidates, names),
         companions=find_companions(first.expected, candidates, names),
-        missing=find_missing(
-            first.found.probabilities, candidates > 0, checked, "ranking" if votes is None else "votes"
-        ),
+        missing=_find_missing(first.found.probabilities, candidates, checked, votes is not None),
         partners=find_partners(found.confidences, candidates, names),
         noise_rate=first.found.noise_rate,
         noise_range=first.found.noise_range,
@@ -715,6 +715,19 @@ def _find_doubts(
         Doubt(row=i, label=j, confidence=float(sure[i, j]), action=str(actions[i, j]), reason=reason)
         for i, j, reason in cells
     ]
+
+
+def _find_missing(probabilities: Floats, Y: NDArray[Any], verified: NDArray[np.int8], voted: bool) -> Missing:
+    """Return labels that rows may lack; tags that a person added say little about how many others there are.
+
+    They were found where somebody looked, so they calibrate probabilities only together with labels found absent.
+    """
+    candidate = Y > 0
+    answers = (
+        verified if (verified[~candidate] < 0).any() else np.where(candidate, verified, 0).astype(np.int8)
+    )
+    found = find_missing(probabilities, candidate, answers, "votes" if voted else "ranking")
+    return replace(found, probabilities=np.where(verified == 0, found.probabilities, 0.0))
 
 
 def _match_columns(

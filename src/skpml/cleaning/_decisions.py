@@ -31,7 +31,8 @@ from skpml.tables import (
 # The first four are required. The last two are written only if a line has a value there.
 DECISION_COLUMNS = ("id", "row", "label", "decision", "confidence", "by", "drawn")
 _N_REQUIRED, _N_WRITTEN = 4, 5
-_WORDS = {"keep": True, "drop": False}
+# What is decided about labels that a row has, and about others.
+_WORDS, _ADD = {"keep": True, "drop": False}, "add"
 _BY_MODEL = "model"
 
 
@@ -66,7 +67,7 @@ class Decisions:
     labels : ndarray of int, shape (n_decisions,)
         Label of each decision, by position.
     keep : ndarray of bool of shape (n_decisions,)
-        Whether the label is kept.
+        Whether the label is kept; True also for a label that is added to a row which does not have it.
     confidence : ndarray of shape (n_decisions,)
         Confidence of the label; NaN if it is not known.
     by_model : ndarray of bool, shape (n_decisions,), optional
@@ -108,6 +109,23 @@ class Decisions:
         mask[self.rows, self.labels] = ~self.keep
         return mask
 
+    def add_mask(self, table: Table) -> NDArray[np.bool_]:
+        """Return which labels to add.
+
+        Parameters
+        ----------
+        table : Table
+            Table that the decisions are about.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_labels)
+            True where a row is to get a label that it does not have.
+        """
+        mask = np.zeros(table.candidates.shape, dtype=np.bool_)
+        mask[self.rows, self.labels] = self.keep
+        return mask & (table.candidates == 0)
+
     def verified(self, table: Table) -> NDArray[np.int8]:
         """Return what a person found, for :func:`skpml.cleaning.audit`.
 
@@ -119,7 +137,8 @@ class Decisions:
         Returns
         -------
         ndarray of int8, shape (n_rows, n_labels)
-            1 where a label is right, -1 where it is wrong, 0 where nobody has checked it. Accepted suggestions are 0.
+            1 where a label is right or was added, -1 where it is wrong, 0 where nobody has checked it. Accepted
+            suggestions are 0.
         """
         found = np.zeros(table.candidates.shape, dtype=np.int8)
         found[self.rows, self.labels] = np.where(self.by_model, 0, np.where(self.keep, 1, -1))
@@ -158,9 +177,10 @@ class Decisions:
 def read_decisions(path: str | Path, table: Table) -> Decisions:
     """Read a file of decisions about the labels of a table.
 
-    Its columns are ``id``, ``row`` (counted from 0), ``label``, ``decision`` (``keep`` or ``drop``), and
-    three that may be missing or empty: ``confidence``, ``by`` (``model`` for a suggestion that nobody checked) and
-    ``drawn`` (place in the random order). Files that a spreadsheet saved with other delimiters are read too.
+    Its columns are ``id``, ``row`` (counted from 0), ``label``, ``decision`` (``keep`` or ``drop``, or ``add`` for a
+    label that the row does not have), and three that may be missing or empty: ``confidence``, ``by`` (``model`` for a
+    suggestion that nobody checked) and ``drawn`` (place in the random order). Files that a spreadsheet saved with other
+    delimiters are read too.
 
     Parameters
     ----------
@@ -177,8 +197,8 @@ def read_decisions(path: str | Path, table: Table) -> Decisions:
     Raises
     ------
     TableError
-        If a line names a row, an id or a label that the table does not have, a label that its row does not have,
-        another decision than ``keep`` or ``drop``, or contradicts a line before it.
+        If a line names a row, an id or a label that the table does not have, keeps or drops a label that its row does
+        not have, adds one that it has, holds another decision, or contradicts a line before it.
     """
     path = Path(path)
     dialect = detect_dialect(
@@ -261,15 +281,18 @@ class _Reading:
     def decision(self, record: Record) -> tuple[tuple[int, int], _Line]:
         cells = {name: record.cells[column] for name, column in self._position.items()}
         row = self._row(cells["row"], cells.get("id"), record.line)
-        label = self._label_of(cells["label"], row, record.line)
+        label = self._label_of(cells["label"], record.line)
         word = cells["decision"].strip().lower()
-        if word not in _WORDS:
+        if word not in (*_WORDS, _ADD):
             found = quote_text(cells["decision"])
-            self.refuse(f"the decision is {found}, not 'keep' or 'drop'", record.line)
+            self.refuse(f"the decision is {found}, not 'keep', 'drop' or 'add'", record.line)
+        self._check_word(word, row, label, record.line)
         confidence = self._confidence(cells.get("confidence", ""), record.line)
         by_model = self._by_model(cells.get("by", ""), record.line)
+        if by_model and word == _ADD:
+            self.refuse("only a person adds labels: the column by must be empty", record.line)
         drawn = self._drawn(cells.get("drawn", ""), record.line)
-        return (row, label), _Line(record.line, _WORDS[word], confidence, by_model, drawn)
+        return (row, label), _Line(record.line, _WORDS.get(word, True), confidence, by_model, drawn)
 
     def _row(self, text: str, name: str | None, line: int) -> int:
         n_rows = len(self.table.ids)
@@ -295,18 +318,26 @@ class _Reading:
             )
         return row
 
-    def _label_of(self, name: str, row: int, line: int) -> int:
+    def _label_of(self, name: str, line: int) -> int:
         if name not in self._label:
             near = difflib.get_close_matches(name, self._label, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            labels = f"; its labels are {format_names(self.table.label_names)}"
+            hint = f"; did you mean {near[0]!r}?" if near else labels
             self.refuse(f"{self.table.path.name} has no label {quote_text(name)}{hint}", line)
-        if not self.table.candidates[row, self._label[name]]:
-            self.refuse(
-                f"row {row} of {self.table.path.name} does not have the label {name!r}: the file has been changed "
-                "since the decisions were made, or they have been applied to it already",
-                line,
-            )
         return self._label[name]
+
+    def _check_word(self, word: str, row: int, label: int, line: int) -> None:
+        """Refuse to keep or drop a label that a row does not have, and to add one that it has."""
+        has = bool(self.table.candidates[row, label])
+        if has == (word in _WORDS):
+            return
+        which = f"row {row} of {self.table.path.name} {'has' if has else 'does not have'} the label"
+        why = (
+            "the file has been changed since the decisions were made, or they have been applied to it already"
+        )
+        advice = "" if has else "; to add it, the decision must be 'add'"
+        already = " already" if has else ""
+        self.refuse(f"{which} {self.table.label_names[label]!r}{already}: {why}{advice}", line)
 
     def _confidence(self, text: str, line: int) -> float:
         if not text.strip():
@@ -336,6 +367,11 @@ class _Reading:
         if self.dialect is None:
             raise TableError(problem, *more, path=self.path, row=line)
         raise TableError(problem, *more, path=self.path, line=line)
+
+
+def word_of(table: Table, row: int, label: int, *, keep: bool) -> str:
+    """Return the word for a decision about a label of a row."""
+    return "drop" if not keep else "keep" if table.candidates[row, label] else _ADD
 
 
 def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, overwrite: bool = False) -> None:
@@ -369,7 +405,7 @@ def write_decisions(decisions: Decisions, table: Table, path: str | Path, *, ove
         for row, label, keep, sure, by_model, drawn in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            known, word = "" if np.isnan(sure) else repr(sure), "keep" if keep else "drop"
+            known, word = "" if np.isnan(sure) else repr(sure), word_of(table, row, label, keep=keep)
             more = {"by": _BY_MODEL if by_model else "", "drawn": drawn or ""}
             last = [more[name] for name in used[_N_WRITTEN:]]
             writer.writerow((table.ids[row], row, table.label_names[label], word, known, *last))

@@ -24,7 +24,7 @@ class Checked:
     decisions: Decisions
     """About tags of the table: those of the file, then those of the columns."""
     verified: NDArray[np.int8]
-    """1 right, -1 wrong, 0 not checked; also for labels that a row does not have."""
+    """1 right, -1 wrong, 0 not checked; also for labels that a row does not have, and gets if they are right."""
     at_random: NDArray[np.bool_]
     """Which of them are a random sample."""
     notes: tuple[str, ...]
@@ -74,7 +74,10 @@ def _read_columns(table: Table, columns: tuple[str, str]) -> NDArray[np.int8]:
 
 
 def _merge(decisions: Decisions, found: NDArray[np.int8], table: Table, path: Path | None) -> Decisions:
-    """Add the tags that columns of the table confirm or reject to decisions; they replace accepted suggestions."""
+    """Add the tags that columns of the table confirm or reject to decisions; they replace accepted suggestions.
+
+    A confirmed tag that its row does not have is added to the row; a rejected one is not decided about.
+    """
     from skpml.cleaning import Decisions
 
     contrary = decisions.verified(table) * found < 0
@@ -84,7 +87,7 @@ def _merge(decisions: Decisions, found: NDArray[np.int8], table: Table, path: Pa
     stays = ~decisions.by_model | (found[decisions.rows, decisions.labels] == 0)
     known = np.zeros(found.shape, dtype=np.bool_)
     known[decisions.rows[stays], decisions.labels[stays]] = True
-    rows, labels = np.nonzero((found != 0) & (table.candidates > 0) & ~known)
+    rows, labels = np.nonzero((found != 0) & ((table.candidates > 0) | (found > 0)) & ~known)
     more = {"rows": rows, "labels": labels, "keep": found[rows, labels] > 0, "confidence": np.full(len(rows), np.nan),
             "by_model": np.zeros(len(rows), bool), "drawn": np.zeros(len(rows), np.intp)}  # fmt: skip
     return Decisions(
@@ -117,7 +120,9 @@ def _describe_outside(n_misplaced: int, n_after_gap: int) -> list[str]:
 def keep_decisions(found: Audit, decisions: Decisions) -> Audit:
     """Return an audit that does not overrule or question what was decided."""
     actions = found.actions.copy()
-    actions[decisions.rows, decisions.labels] = np.where(decisions.keep, "keep", "drop")
+    decided_about = actions[decisions.rows, decisions.labels] != ""
+    rows, labels = decisions.rows[decided_about], decisions.labels[decided_about]
+    actions[rows, labels] = np.where(decisions.keep[decided_about], "keep", "drop")
     decided = set(zip(decisions.rows.tolist(), decisions.labels.tolist(), strict=True))
     doubts: list[Any] = [doubt for doubt in found.doubts if (doubt.row, doubt.label) not in decided]
     return replace(found, actions=actions, doubts=doubts)

@@ -232,7 +232,9 @@ def _read_rows(
 
 @clean.command()
 @click.argument("source", metavar="DATA", type=ui.path_type)
-@ui.output_option("CLEANED", "File to write: DATA without the dropped tags.", "-o", "--output", "target")
+@ui.output_option(
+    "CLEANED", "File to write: DATA without dropped and with added tags.", "-o", "--output", "target"
+)
 @ui.output_option("PAGE.html", "Also write a page to review doubtful tags.", "--report")
 @ui.output_option("OUT.csv", "Also write a table of the doubtful tags, with reasons.", "--audit", "listing")
 @ui.output_option("MODEL", "Also save a classifier trained on the cleaned tags, for 'skpml predict'.",
@@ -252,7 +254,8 @@ def _read_rows(
 @click.option("--decisions", metavar="FILE.csv", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="What you decided on the page, as exported. It is never overruled and improves the rest.")  # fmt: skip
 @click.option("--verified-columns", metavar="YES NO", nargs=2,
-              help="Two columns of DATA that list the tags which a person confirmed and rejected.")  # fmt: skip
+              help="Two columns of DATA that list the tags which a person confirmed and rejected. Confirmed ones that a "
+                   "row lacks are added.")  # fmt: skip
 @_vote_options
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", default=100, show_default=True,
               help="Number of tags that the page asks you to check next; 0 for none.")  # fmt: skip
@@ -334,7 +337,9 @@ def run(
         update(0, None, "writing")
         with replacing(*outputs, overwrite=force, like=source) as paths:
             temporary = dict(zip(outputs, paths, strict=True))
-            _write_cleaned(table, found.actions == "drop", temporary[target])
+            _write_cleaned(
+                table, found.actions == "drop", checked.decisions.add_mask(table), temporary[target]
+            )
             if report is not None:
                 temporary[report].write_text(_render_page(table, found, checked, arguments), encoding="utf-8")
             if listing is not None:
@@ -415,13 +420,13 @@ def _write_listing(path: Path, table: Table, found: Audit) -> None:
     write_rows(path, ["rank", "id", "row", "label", "confidence", "action", "reason"], rows)
 
 
-def _write_cleaned(table: Table, drop: Any, target: Path) -> None:
+def _write_cleaned(table: Table, drop: Any, add: Any, target: Path) -> None:
     if table.dataset is None:
         from skpml.tables import write_cleaned as write
     else:
         from skpml.datasets import write_cleaned_copy as write
 
-    write(table, drop, target)
+    write(table, drop, target, add=add)
 
 
 def _describe(table: Table, embeddings: str | None, voted: str) -> str:
@@ -459,7 +464,9 @@ def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
 @clean.command()
 @click.argument("source", metavar="DATA", type=ui.path_type)
 @click.argument("decided", metavar="DECISIONS", type=ui.path_type)
-@ui.output_option("CLEANED", "File to write: DATA without the dropped tags.", "-o", "--output", "target")
+@ui.output_option(
+    "CLEANED", "File to write: DATA without dropped and with added tags.", "-o", "--output", "target"
+)
 @_vote_options
 @_settings_option("CLEANED.json of 'skpml clean': how to read DATA, which must be unchanged.")
 @ui.force_option
@@ -468,7 +475,7 @@ def apply(
     *, source: Path, decided: Path, target: Path, votes: Path | None, vote_columns: tuple[str, str, str] | None,
     settings: _Settings | None, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Drop the tags from DATA that DECISIONS, exported from the review page, marks as dropped.
+    """Drop from DATA and add to it the tags that DECISIONS, exported from the review page, marks so.
 
     Only tags and row names are read, so options about other columns may be omitted. Give --settings, or the same --id as
     to 'skpml clean'.
@@ -489,14 +496,14 @@ def apply(
         table = stack.enter_context(rows).table
         decisions = read_decisions(decided, table)
         ui.show_reading(table)
-        drop = decisions.drop_mask(table)
+        drop, add = decisions.drop_mask(table), decisions.add_mask(table)
         with replacing(target, overwrite=force, like=source) as (temporary,):
-            _write_cleaned(table, drop, temporary)
-    dropped = int(np.count_nonzero(drop))
-    kept = len(decisions) - dropped
-    tags = f"{ui.format_count(dropped, 'tag')} dropped, {kept:,} kept"
+            _write_cleaned(table, drop, add, temporary)
+    dropped, added = int(np.count_nonzero(drop)), int(np.count_nonzero(add))
+    kept = len(decisions) - dropped - added
+    tags = f"{ui.format_count(dropped, 'tag')} dropped, {kept:,} kept{f', {added:,} added' if added else ''}"
     ui.say(f"{ui.format_count(len(decisions), 'decision')}: {tags}.")
-    show_emptied(table, (table.candidates > 0) & ~drop)
+    show_emptied(table, (table.candidates > 0) & ~drop | add)
     ui.say(f"Wrote {target}.")
 
 

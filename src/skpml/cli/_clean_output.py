@@ -58,6 +58,8 @@ def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
     dropped = int(np.count_nonzero(found.actions == "drop"))
     are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
     ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
+    if added := int(np.count_nonzero(found.verified[table.candidates == 0] > 0)):
+        ui.say(f"Added {ui.format_count(added, 'tag')} that a person gave.")
     rests_on = {
         "verified": "Automatic drops rest on the tags that a person checked.",
         "random noise": "Automatic drops rest on a test that found wrong tags to be random.",

@@ -21,7 +21,7 @@ from skpml.datasets._npz import read_npz, write_npz
 from skpml.datasets._partial_dataset import PartialDataset, build_dataset
 from skpml.tables import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TABLE_SUFFIXES, TRUTH_COLUMN, TRUTH_PREFIX
 from skpml.tables import Argument, Columns, Dialect, Progress, Table, TableError, read_table, write_cleaned
-from skpml.tables import check_drop, check_file, check_known_suffix, check_suffix, refuse_arguments
+from skpml.tables import check_changes, check_file, check_known_suffix, check_suffix, refuse_arguments
 from skpml.tables import describe_unlabeled, find_repeated, format_names, looks_like_labels
 from skpml.tables import number_names, read_embeddings, write_csv, write_parquet
 
@@ -228,9 +228,15 @@ def read_as_table(
 
 @fill_docstring
 def write_cleaned_copy(
-    table: Table, drop: Any, target: str | Path, *, overwrite: bool = False, progress: Progress | None = None
+    table: Table,
+    drop: Any,
+    target: str | Path,
+    *,
+    add: Any = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> None:
-    """Copy a file of any supported format without the labels to drop, completely or not at all.
+    """Copy a file of any format without the labels to drop and with those to add, completely or not at all.
 
     Parameters
     ----------
@@ -249,11 +255,11 @@ def write_cleaned_copy(
     skpml.tables.write_cleaned : The same for tables alone.
     """
     if table.dataset is None:
-        write_cleaned(table, drop, target, overwrite=overwrite, progress=progress)
+        write_cleaned(table, drop, target, add=add, overwrite=overwrite, progress=progress)
         return
-    mask, dataset = check_drop(drop, table), table.dataset
+    changes, dataset = check_changes(table, drop, add), table.dataset
     check_suffix(table.path, Path(target))
-    candidates = np.where(mask, 0, dataset.candidates).astype(np.uint8)
+    candidates = np.where(changes != 0, changes > 0, dataset.candidates).astype(np.uint8)
     truth = dataset.truth
     if truth is not None and np.array_equal(truth, dataset.candidates):
         # The file holds one matrix of labels, which is the one to be cleaned.

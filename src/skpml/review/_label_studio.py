@@ -31,9 +31,9 @@ def write_label_studio(
     """Write an audited table as Label Studio tasks, with the labeling interface.
 
     There is one task per row. Its data are the row number, the id, the labels of the file, and the text and the image
-    if the table has them. Its prediction chooses the labels that the audit does not drop. The score of a prediction is
-    1 - max min(p, 1 - p) over the labels of the row, where p is the confidence: sorted by score, tasks begin with the
-    row that is most useful to check. A row without labels has score 1.
+    if the table has them. Its prediction chooses the labels that the audit does not drop, and those that a person added.
+    The score of a prediction is 1 - max min(p, 1 - p) over the labels of the row, where p is the confidence: sorted by
+    score, tasks begin with the row that is most useful to check. A row without labels has score 1.
 
     Parameters
     ----------

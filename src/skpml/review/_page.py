@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from skpml.tables import Table
 
 # The modules of the page's script, each after those that it imports.
-_SCRIPTS = tuple(f"review/{name}.js" for name in ("data", "decisions", "list", "task", "evidence", "page"))
+_SCRIPTS = tuple(
+    f"review/{name}.js" for name in ("data", "decisions", "list", "task", "evidence", "additions", "page")
+)
 
 # A page with so many doubtful tags still opens, filters and sorts without a noticeable pause.
 MAX_DOUBTS = 50_000
@@ -138,6 +140,8 @@ def _build_payload(
     table: Table, audit: Audit, settings: Mapping[str, str], decisions: Decisions | None = None
 ) -> dict[str, Any]:
     """Collect what the page shows as values for JSON; `templates/README.md` describes them."""
+    from skpml.cleaning import word_of
+
     decisions = _verified_decisions(table, audit) if decisions is None else decisions
     batch = {(question.row, question.label): question.drawn for question in audit.batch}
     known = {*batch, *zip(decisions.rows.tolist(), decisions.labels.tolist(), strict=True)}
@@ -225,7 +229,10 @@ def _build_payload(
             "id": [table.ids[row] for row in decisions.rows.tolist()],
             "row": decisions.rows.tolist(),
             "label": decisions.labels.tolist(),
-            "keep": decisions.keep.tolist(),
+            "decision": [
+                word_of(table, row, label, keep=keep)
+                for row, label, keep in zip(decisions.rows, decisions.labels, decisions.keep, strict=True)
+            ],
             "confidence": [None if np.isnan(sure) else sure for sure in decisions.confidence.tolist()],
             "byModel": decisions.by_model.tolist(),
             "drawn": decisions.drawn.tolist(),
@@ -257,11 +264,11 @@ def _excerpt(table: Table, row: int, *, whole: bool) -> str | None:
 
 
 def _verified_decisions(table: Table, audit: Audit) -> Decisions:
-    """Return what the audit was told about tags of the table."""
+    """Return what the audit was told about tags of the table, and about labels that a person added."""
     from skpml.cleaning import Decisions
 
     verified = audit.verified
-    rows, labels = np.nonzero((verified != 0) & (table.candidates > 0))
+    rows, labels = np.nonzero((verified > 0) | ((verified < 0) & (table.candidates > 0)))
     unknown = np.full(len(rows), np.nan)
     return Decisions(rows=rows, labels=labels, keep=verified[rows, labels] > 0, confidence=unknown)
 

@@ -1,4 +1,4 @@
-"""Read labeled tables of many formats into arrays, and write copies without wrong labels."""
+"""Read labeled tables of many formats into arrays, and write copies with other labels."""
 
 # ruff: noqa: F401, I001 -- names for other packages that are not public
 from skpml.tables._errors import Argument, TableError, check_unpacked_size, message_of, parsing
@@ -16,7 +16,7 @@ from skpml.tables._table import FeatureKind, LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled, number_names
 from skpml.tables._tags import find_twins, fold_tag
 from skpml.tables._profile import Profile, profile_table
-from skpml.tables._copying import check_drop, check_suffix, clean_frame, write_cleaned, write_tags
+from skpml.tables._copying import check_changes, check_suffix, clean_frame, write_cleaned, write_tags
 
 __all__ = [
     "Columns",

@@ -66,7 +66,7 @@ class ArrowBatch:
     def _matrix(self, name: str) -> Any:
         """Values of a column of numbers, or of lists of as many numbers."""
         column = self._batch.column(name)
-        if not _is_list(column.type):
+        if not is_list_type(column.type):
             return self._numeric(column, name, "a finite number")
         compute = require_extra("pyarrow.compute", "reading Parquet files")
         lengths = compute.list_value_length(column).to_pylist()
@@ -178,7 +178,8 @@ def _folder_parts(path: Path) -> list[Path]:
         return [path / Path(part["filename"]).name for part in state["_data_files"]]
 
 
-def _is_list(kind: Any) -> bool:
+def is_list_type(kind: Any) -> bool:
+    """Whether values of an Arrow type are lists."""
     types = require_extra("pyarrow.types", "reading Parquet files")
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 

@@ -1,10 +1,10 @@
-"""Copies of tables without some labels; everything else stays as it is, in text files to the byte."""
+"""Copies of tables with other labels; everything else stays as it is, in text files to the byte."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import zip_longest
 from pathlib import Path
@@ -15,38 +15,51 @@ from numpy.typing import NDArray
 
 from skpml._docstrings import fill_docstring
 from skpml._writing import replacing
-from skpml.tables._arrow import class_names, open_parquet, read_arrow
+from skpml.tables._arrow import class_names, is_list_type, open_parquet, read_arrow
 from skpml.tables._columns import parse_flag
 from skpml.tables._dialect import Dialect
+from skpml.tables._editing import (
+    TagChange,
+    edit_list,
+    edit_tags,
+    edit_value,
+    find_elements,
+    is_list,
+    turn_text,
+    turn_value,
+)
 from skpml.tables._errors import TableError, parsing, require_extra
 from skpml.tables._excel import copy_excel, excel_rows
 from skpml.tables._formats import EXCEL_SUFFIX, PARQUET_SUFFIX, open_rows
-from skpml.tables._json import JSON_SUFFIXES, JsonRecord, find_span, read_json
+from skpml.tables._json import JSON_SUFFIXES, read_json
+from skpml.tables._json_editing import edit_members, turn_member
 from skpml.tables._rows import Progress, Record, read_records
 from skpml.tables._table import Table
-from skpml.tables._tags import LISTS, fold_tag, split_cell, tag_of_part
-from skpml.tables._values import frame_rows
+from skpml.tables._values import ValueRows, frame_rows
 
-DropMask = NDArray[np.bool_]
-_OPPOSITES = {"1": "0", "1.0": "0.0", "true": "false", "yes": "no"}
+# 1 where a row gets a label, -1 where it loses one.
+Changes = NDArray[np.int8]
 # How an Arrow file that is not a stream begins.
 _ARROW_FILE = b"ARROW1"
-# Of a text that is one tag, whatever it holds.
-_NO_SEPARATOR = "\0"
-_MINUS = {"1": "-1", "1.0": "-1.0"}
 
 
 @fill_docstring
 def write_cleaned(
-    table: Table, drop: Any, target: str | Path, *, overwrite: bool = False, progress: Progress | None = None
+    table: Table,
+    drop: Any,
+    target: str | Path,
+    *,
+    add: Any = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> None:
-    """Copy the file of a table without the labels to drop, completely or not at all.
+    """Copy the file of a table without the labels to drop and with those to add, completely or not at all.
 
     Every other cell of a text file stays as it is written, to the byte: delimiters, quotes, encoding, line endings,
-    order of columns and of the remaining tags. A 0/1 column gets the opposite of what it holds, as in 0 for 1, -1 for 1
-    where the column writes no as -1, and FALSE for TRUE. All other values of a JSON file and all other cells, styles and
-    sheets of a workbook stay as they are, too. A Parquet or Arrow file keeps its schema, its metadata and all other
-    columns; the copy of a folder of Arrow files is one file.
+    order of columns and of the remaining tags; added ones stand behind them. A 0/1 column gets the opposite of what it
+    holds, as in 0 for 1, -1 for 1 where the column writes no as -1, and FALSE for TRUE. All other values of a JSON file
+    and all other cells, styles and sheets of a workbook stay as they are, too. A Parquet or Arrow file keeps its schema,
+    its metadata and all other columns; the copy of a folder of Arrow files is one file.
 
     Parameters
     ----------
@@ -68,24 +81,30 @@ def write_cleaned(
     target = Path(target)
     if table.frame is not None:
         raise ValueError("the table is that of a data frame, not of a file; clean_frame copies it")
-    mask = _all_rows(table, check_drop(drop, table))
+    changes = _all_rows(table, check_changes(table, drop, add))
     check_suffix(table.path, target)
     suffix = "" if table.path.is_dir() else table.path.suffix.lower()
     with replacing(target, overwrite=overwrite, like=table.path) as (temporary,):
-        if table.dialect is not None:
-            _copy_csv(table, table.dialect, mask, temporary, progress)
-        elif suffix == PARQUET_SUFFIX:
-            _copy_parquet(table, mask, temporary, progress)
-        elif suffix in JSON_SUFFIXES:
-            _copy_json(table, mask, temporary)
-        elif suffix == EXCEL_SUFFIX:
-            _copy_excel(table, mask, temporary)
-        else:
-            _copy_arrow(table, mask, temporary)
+        try:
+            if table.dialect is not None:
+                _copy_csv(table, table.dialect, changes, temporary, progress)
+            elif suffix == PARQUET_SUFFIX:
+                _copy_parquet(table, changes, temporary, progress)
+            elif suffix in JSON_SUFFIXES:
+                _copy_json(table, changes, temporary)
+            elif suffix == EXCEL_SUFFIX:
+                _copy_excel(table, changes, temporary)
+            else:
+                _copy_arrow(table, changes, temporary)
+        except TableError as error:
+            if error.path is not None:
+                raise
+            facts = {"column": error.column, "value": error.value}
+            raise TableError(error.problem, path=table.path, **facts) from None
 
 
-def clean_frame(table: Table, drop: Any) -> Any:
-    """Return a copy of the data frame of a table without the labels to drop.
+def clean_frame(table: Table, drop: Any, *, add: Any = None) -> Any:
+    """Return a copy of the data frame of a table without the labels to drop and with those to add.
 
     Parameters
     ----------
@@ -93,6 +112,8 @@ def clean_frame(table: Table, drop: Any) -> Any:
         What `read_table` returned for a data frame of pandas or Polars.
     drop : array-like of bool of shape (n_rows, n_labels)
         Which labels to drop; only labels that a row has.
+    add : array-like of bool of shape (n_rows, n_labels), optional
+        Which labels to add; only labels that a row does not have.
 
     Returns
     -------
@@ -119,44 +140,56 @@ def clean_frame(table: Table, drop: Any) -> Any:
     """
     if table.frame is None or not hasattr(table.frame, "to_numpy"):
         raise ValueError("table must be that of a data frame of pandas or Polars; write_cleaned copies files")
-    mask, frame = _all_rows(table, check_drop(drop, table)), table.frame
-    rows = frame_rows(frame)
-    minus = _find_minus(table)
-    for label, name in enumerate(table.columns.label_columns):
-        column = mask if table.columns.tags is not None else mask[:, [label]]
-        values = list(rows.batch.column(name))
-        for row in np.flatnonzero(column.any(axis=1)).tolist():
-            values[row] = _edit_value(table, name, values[row], mask[row], minus)
+    changes, frame = _all_rows(table, check_changes(table, drop, add)), table.frame
+    edits = _edit_values(table, changes, frame_rows(frame))
+    for name in dict.fromkeys(name for _, name in edits):
+        values = list(frame_rows(frame).batch.column(name))
+        for row, _ in (place for place in edits if place[1] == name):
+            values[row] = edits[row, name]
+        series, kind = type(frame[name]), frame[name].dtype
         if hasattr(frame, "with_columns"):
-            series = type(frame[name])
-            frame = frame.with_columns(series(name, values, dtype=frame[name].dtype))
+            frame = frame.with_columns(series(name, values, dtype=kind))
         else:
-            series = type(frame[name])
-            frame = frame.assign(**{name: series(values, index=frame.index, dtype=frame[name].dtype)})
+            # Cells of other tags are other categories.
+            fixed = {} if str(kind) == "category" else {"dtype": kind}
+            column = series(values, index=frame.index, **fixed)
+            frame = frame.assign(**{name: column if fixed else column.astype("category")})
     return frame
 
 
-def _edit_value(table: Table, column: str, value: Any, dropped: DropMask, minus: list[bool]) -> Any:
-    """Return the value of a column of labels without those to drop; KeyError where one is not there."""
-    if column == table.columns.tags:
-        gone = {table.label_names[label] for label in np.flatnonzero(dropped)}
-        if isinstance(value, str):
-            return _remove_tags(value, gone, table.separator, merge_case=table.merge_case)
-        keep = _keep_tags([str(tag).strip() for tag in value], gone, merge_case=table.merge_case)
-        kept = [tag for tag, stays in zip(value, keep, strict=True) if stays]
-        return (
-            kept
-            if isinstance(value, list)
-            else np.array(kept)
-            if isinstance(value, np.ndarray)
-            else type(value)(kept)
-        )
-    with_minus = minus[(table.columns.labels or ()).index(column)]
-    if isinstance(value, str):
-        return _opposite(value, minus=with_minus)
-    if value != 1:
-        raise KeyError(column)
-    return type(value)(-1 if with_minus and not isinstance(value, bool) else 0)
+def _edit_values(table: Table, changes: Changes, rows: ValueRows) -> dict[tuple[int, str], Any]:
+    """Return the new values of cells, by row and column; KeyError where a cell is not as it was."""
+    minus, found = _find_minus(table), {}
+    if table.columns.tags is not None:
+        name = table.columns.tags
+        values = rows.batch.column(name)
+        as_list = any(map(is_list, values))
+        elements = find_elements(values) if (changes > 0).any() else {}
+        for row in np.flatnonzero(changes.any(axis=1)).tolist():
+            change = _tag_change(table, changes[row])
+            try:
+                found[row, name] = edit_value(values[row], change, elements, as_list=as_list)
+            except (KeyError, TypeError):
+                raise _file_changed(table.path, rows.batch.lines[row] if rows.batch.lines else None) from None
+        return found
+    for label, name in enumerate(table.columns.labels or ()):
+        values = rows.batch.column(name)
+        for row in np.flatnonzero(changes[:, label]).tolist():
+            try:
+                found[row, name] = turn_value(
+                    values[row], yes=bool(changes[row, label] > 0), minus=minus[label]
+                )
+            except (KeyError, TypeError):
+                raise _file_changed(table.path, rows.batch.lines[row] if rows.batch.lines else None) from None
+    return found
+
+
+def _tag_change(table: Table, change: Changes) -> TagChange:
+    """Return what changes in the tags of a row."""
+    dropped, added = (
+        [table.label_names[label] for label in np.flatnonzero(change == way)] for way in (-1, 1)
+    )
+    return TagChange(frozenset(dropped), tuple(added), table.separator, table.merge_case)
 
 
 def write_tags(path: Path, dialect: Dialect, column: str, cells: Sequence[str], target: Path) -> None:
@@ -197,26 +230,31 @@ def check_suffix(source: Path, target: Path) -> None:
         raise TableError(problem, path=target, expected=suffix)
 
 
-def check_drop(drop: Any, table: Table) -> DropMask:
-    """Return what to drop as a boolean matrix; raise unless the rows have these labels."""
-    mask = np.asarray(drop)
-    if mask.dtype != np.bool_ or mask.shape != table.candidates.shape:
-        found = f"{mask.dtype} of shape {mask.shape}"
-        raise ValueError(f"drop must be a boolean matrix of shape {table.candidates.shape}, got {found}")
-    odd = mask & (table.candidates == 0)
-    if odd.any():
-        row, label = np.argwhere(odd)[0]
-        name = table.label_names[label]
-        raise ValueError(f"drop is True for row {row} and label {name!r}, which the row does not have")
-    return mask
+def check_changes(table: Table, drop: Any, add: Any = None) -> Changes:
+    """Return 1 where a row gets a label and -1 where it loses one; raise unless rows lack and have these labels."""
+    changes = np.zeros(table.candidates.shape, dtype=np.int8)
+    for name, given, has, way in (("drop", drop, "does not have", -1), ("add", add, "has already", 1)):
+        if given is None:
+            continue
+        mask = np.asarray(given)
+        if mask.dtype != np.bool_ or mask.shape != changes.shape:
+            found = f"{mask.dtype} of shape {mask.shape}"
+            raise ValueError(f"{name} must be a boolean matrix of shape {changes.shape}, got {found}")
+        odd = mask & ((table.candidates > 0) == (way > 0))
+        if odd.any():
+            row, label = np.argwhere(odd)[0].tolist()
+            which = f"row {row} and label {table.label_names[label]!r}"
+            raise ValueError(f"{name} is True for {which}, which the row {has}")
+        changes[mask] = way
+    return changes
 
 
-def _all_rows(table: Table, mask: DropMask) -> DropMask:
-    """Return what to drop in all rows of the file, of which the table may have only some."""
+def _all_rows(table: Table, changes: Changes) -> Changes:
+    """Return the changes of all rows of the file, of which the table may have only some."""
     if table.kept_rows is None:
-        return mask
-    whole = np.zeros((table.n_file_rows, mask.shape[1]), dtype=np.bool_)
-    whole[table.kept_rows] = mask
+        return changes
+    whole = np.zeros((table.n_file_rows, changes.shape[1]), dtype=np.int8)
+    whole[table.kept_rows] = changes
     return whole
 
 
@@ -226,9 +264,9 @@ def _file_changed(path: Path, line: int | None = None) -> TableError:
 
 
 def _copy_csv(
-    table: Table, dialect: Dialect, mask: DropMask, target: Path, progress: Progress | None
+    table: Table, dialect: Dialect, changes: Changes, target: Path, progress: Progress | None
 ) -> None:
-    """Copy record by record; those that lose no label are copied as they are."""
+    """Copy record by record; those whose labels stay are copied as they are."""
     minus, row, position = _find_minus(table), -1, None
     with target.open("wb") as raw:
         raw.write(dialect.mark)
@@ -239,31 +277,33 @@ def _copy_csv(
                     position = {name: column for column, name in enumerate(record.cells)}
                 elif record.cells and position is not None:
                     row += 1
-                    if row < len(mask) and mask[row].any():
-                        text = _edit_record(table, dialect, record, position, mask[row], minus)
+                    if row < len(changes) and changes[row].any():
+                        text = _edit_record(table, dialect, record, position, changes[row], minus)
                 file.write(text)
-    if row + 1 != len(mask):
+    if row + 1 != len(changes):
         raise _file_changed(table.path)
 
 
 def _edit_record(
-    table: Table, dialect: Dialect, record: Record, position: dict[str, int], dropped: DropMask, minus: list[bool]
+    table: Table, dialect: Dialect, record: Record, position: dict[str, int], change: Changes, minus: list[bool]
 ) -> str:  # fmt: skip
-    """Return the text of a record without the labels to drop."""
+    """Return the text of a record with other labels."""
     cells, ending = _raw_cells(record, dialect)
-    labels = np.flatnonzero(dropped).tolist()
     try:
         columns = [position[name] for name in table.columns.label_columns]
         if table.columns.tags is not None:
-            gone = {table.label_names[label] for label in labels}
-            cell = record.cells[columns[0]]
-            changes = {columns[0]: _remove_tags(cell, gone, table.separator, merge_case=table.merge_case)}
+            edits = {columns[0]: edit_tags(record.cells[columns[0]], _tag_change(table, change))}
         else:
-            changes = {columns[j]: _opposite(record.cells[columns[j]], minus=minus[j]) for j in labels}
+            edits = {
+                columns[label]: turn_text(
+                    record.cells[columns[label]], yes=bool(change[label] > 0), minus=minus[label]
+                )
+                for label in np.flatnonzero(change).tolist()
+            }
     except LookupError:
         raise _file_changed(table.path, record.line) from None
-    for column, text in changes.items():
-        cells[column] = _write_cell(text, cells[column], dialect)
+    for column, text in edits.items():
+        cells[column] = _write_cell(text, cells[column], dialect, table.path, record.line)
     body = str(dialect.delimiter).join(cells)
     if not body:
         # A line with nothing in it would not be a row.
@@ -315,129 +355,64 @@ def _raw_cells(record: Record, dialect: Dialect) -> tuple[list[str], str]:
             return cells, record.text[len(body) :]
 
 
-def _write_cell(text: str, was: str, dialect: Dialect) -> str:
+def _write_cell(text: str, was: str, dialect: Dialect, path: Path, line: int) -> str:
     """Write a cell in the place of another one, quoted if that was or if it must be."""
     quote = dialect.quote
     if quote and (was.startswith(quote) or text.startswith(quote)):
         return f"{quote}{text.replace(quote, quote * 2)}{quote}"
+    if any(mark in text for mark in (str(dialect.delimiter), "\n", "\r")):
+        return _quote_cell(text, dialect, path, line)
     return text
 
 
-def _remove_tags(cell: str, dropped: set[str], separator: str, *, merge_case: bool = False) -> str:
-    """Remove tags from a cell and leave the others as they are; KeyError if one is not there."""
-    try:
-        before, parts, behind = split_cell(cell, separator)
-    except ValueError:
-        raise KeyError(cell) from None
-    tags = [tag_of_part(part, separator) for part in parts]
-    keep = _keep_tags(tags, dropped, merge_case=merge_case)
-    kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
-    if kept and not keep[0]:
-        # The blanks behind a separator go with the tag before it.
-        kept[0] = parts[0][: len(parts[0]) - len(parts[0].lstrip())] + kept[0].lstrip()
-    return before + ("," if separator == LISTS else separator).join(kept) + behind
-
-
-def _keep_tags(tags: Sequence[str], dropped: set[str], *, merge_case: bool) -> list[bool]:
-    """Return which tags of a cell stay; KeyError if one of the dropped is not there."""
-    find = fold_tag if merge_case else str
-    gone = {find(tag) for tag in dropped}
-    if missing := gone.difference(map(find, tags)):
-        raise KeyError(missing.pop())
-    return [find(tag) not in gone for tag in tags]
-
-
-def _opposite(cell: str, *, minus: bool = False) -> str:
-    """Return the text for 0 in the style of a cell for 1; KeyError if it is not for 1."""
-    word = cell.strip()
-    if parse_flag(cell) != 1:
-        raise KeyError(cell)
-    opposite = (_OPPOSITES | _MINUS if minus else _OPPOSITES)[word.lower()]
-    for alike in (str.lower, str.upper, str.capitalize):
-        if alike(word) == word:
-            opposite = alike(opposite)
-            break
-    return cell.replace(word, opposite)
-
-
-def _copy_json(table: Table, mask: DropMask, target: Path) -> None:
+def _copy_json(table: Table, changes: Changes, target: Path) -> None:
     """Copy the text of a file, in which only the values of labels differ."""
     file, minus = read_json(table.path), _find_minus(table)
-    if len(file.records) != len(mask):
+    if len(file.records) != len(changes):
         raise _file_changed(table.path)
-    pieces, place = [], 0
-    for row in np.flatnonzero(mask.any(axis=1)).tolist():
+    pieces, place, ascii_only = [], 0, file.text.isascii()
+    for row in np.flatnonzero(changes.any(axis=1)).tolist():
         record = file.records[row]
         try:
-            changes = sorted(_edit_object(table, file.text, record, mask[row], minus))
+            if table.columns.tags is None:
+                edits = [
+                    turn_member(file, record, name, yes=bool(changes[row, label] > 0), minus=minus[label])
+                    for label, name in enumerate(table.columns.labels or ())
+                    if changes[row, label]
+                ]
+            else:
+                change = _tag_change(table, changes[row])
+                edits = [*edit_members(file, record, table.columns.tags, change)]
         except KeyError:
             raise _file_changed(table.path, record.line) from None
-        for start, end, new in changes:
+        for start, end, new in sorted(edits):
+            # Only within texts a file of JSON has other characters.
+            new = re.sub("[^\\0-\x7f]", lambda found: json.dumps(found[0])[1:-1], new) if ascii_only else new
             pieces += [file.text[place:start], new]
             place = end
     target.write_bytes("".join([*pieces, file.text[place:]]).encode(file.encoding))
 
 
-def _edit_object(
-    table: Table, text: str, record: JsonRecord, dropped: DropMask, minus: list[bool]
-) -> Iterator[tuple[int, int, str]]:
-    """Yield where values of an object begin and end, and what to write there."""
-    ascii_only = text.isascii()
-    if table.columns.tags is None:
-        for label in np.flatnonzero(dropped).tolist():
-            name = (table.columns.labels or ())[label]
-            start, end = find_span(text, record.start, (name,))
-            new = _opposite(text[start:end].strip('"'), minus=minus[label])
-            yield start, end, f'"{new}"' if text[start] == '"' else new
-        return
-    find = fold_tag if table.merge_case else str
-    gone = {find(table.label_names[label]) for label in np.flatnonzero(dropped)}
-    missing = set(gone)
-    for path in record.tag_paths.get(table.columns.tags, ()):
-        start, end = find_span(text, record.start, path)
-        if text[start] == "{":
-            start, end = find_span(text, start, ("choices",))
-        value, separator = json.loads(text[start:end]), LISTS
-        if isinstance(value, str):
-            # A list of tags is either in the text, or the text is the only tag of an answer.
-            separator = table.separator if len(path) == 1 else _NO_SEPARATOR
-        cell = value if isinstance(value, str) else text[start:end]
-        parts = split_cell(cell, separator)[1]
-        here = {find(tag_of_part(part, separator)) for part in parts} & gone
-        missing -= here
-        if here:
-            new = _remove_tags(cell, here, separator, merge_case=table.merge_case)
-            yield start, end, json.dumps(new, ensure_ascii=ascii_only) if isinstance(value, str) else new
-    if missing:
-        raise KeyError(missing.pop())
-
-
-def _copy_excel(table: Table, mask: DropMask, target: Path) -> None:
+def _copy_excel(table: Table, changes: Changes, target: Path) -> None:
     """Copy a workbook, in which only the cells of labels differ."""
-    rows, minus = excel_rows(table.path, table.sheet), _find_minus(table)
-    if rows.batch.n_rows != len(mask):
+    rows = excel_rows(table.path, table.sheet)
+    if rows.batch.n_rows != len(changes):
         raise _file_changed(table.path)
-    changes = {}
-    for label, name in enumerate(table.columns.label_columns):
-        changed = mask.any(axis=1) if table.columns.tags is not None else mask[:, label]
-        values = rows.batch.column(name)
-        for row in np.flatnonzero(changed).tolist():
-            try:
-                value = _edit_value(table, name, values[row], mask[row], minus)
-            except (KeyError, TypeError):
-                raise _file_changed(table.path, rows.batch.lines[row]) from None
-            changes[rows.batch.lines[row], rows.header.index(name) + 1] = value
-    copy_excel(table.path, str(table.sheet), changes, target)
+    edits = _edit_values(table, changes, rows)
+    places = {
+        (rows.batch.lines[row], rows.header.index(name) + 1): value for (row, name), value in edits.items()
+    }
+    copy_excel(table.path, str(table.sheet), places, target)
 
 
-def _copy_arrow(table: Table, mask: DropMask, target: Path) -> None:
+def _copy_arrow(table: Table, changes: Changes, target: Path) -> None:
     """Copy an Arrow file, in the format of files or of streams as it is."""
     arrow = require_extra("pyarrow", "writing Arrow files")
     content = read_arrow(table.path)
-    if len(content) != len(mask):
+    if len(content) != len(changes):
         raise _file_changed(table.path)
     try:
-        edited = _edit_group(table, content, mask, _find_minus(table))
+        edited = _edit_group(table, content, changes, _find_minus(table))
     except KeyError:
         raise _file_changed(table.path) from None
     is_file = table.path.is_file() and table.path.read_bytes()[: len(_ARROW_FILE)] == _ARROW_FILE
@@ -445,11 +420,11 @@ def _copy_arrow(table: Table, mask: DropMask, target: Path) -> None:
         writer.write_table(edited)
 
 
-def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress | None) -> None:
+def _copy_parquet(table: Table, changes: Changes, target: Path, progress: Progress | None) -> None:
     """Copy row group by row group, each column compressed as it was."""
     parquet = require_extra("pyarrow.parquet", "writing Parquet files")
     file = open_parquet(table.path)
-    if file.metadata.num_rows != len(mask):
+    if file.metadata.num_rows != len(changes):
         raise _file_changed(table.path)
     minus = _find_minus(table)
     done = 0
@@ -462,47 +437,66 @@ def _copy_parquet(table: Table, mask: DropMask, target: Path, progress: Progress
             with parsing(table.path, "Parquet"):
                 group = file.read_row_group(number)
             try:
-                group = _edit_group(table, group, mask[done : done + len(group)], minus)
+                group = _edit_group(table, group, changes[done : done + len(group)], minus)
             except KeyError:
                 raise _file_changed(table.path) from None
             writer.write_table(group, row_group_size=max(len(group), 1))
             done += len(group)
             if progress is not None:
-                progress(done, len(mask), f"copying {table.path.name}")
+                progress(done, len(changes), f"copying {table.path.name}")
 
 
-def _edit_group(table: Table, group: Any, mask: DropMask, minus: list[bool]) -> Any:
-    """Return rows without the labels to drop; KeyError where one is not there."""
+def _edit_group(table: Table, group: Any, changes: Changes, minus: list[bool]) -> Any:
+    """Return rows with other labels; KeyError where a cell is not as it was."""
     if table.columns.tags is not None:
-        cells = group.column(table.columns.tags).to_pylist()
-        names = class_names(group.schema).get(table.columns.tags)
-        for row in np.flatnonzero(mask.any(axis=1)).tolist():
-            gone = {table.label_names[label] for label in np.flatnonzero(mask[row])}
-            if names is not None and not isinstance(cells[row], list):
-                _keep_tags([names[cells[row]]], gone, merge_case=table.merge_case)
-                cells[row] = None
-            elif isinstance(cells[row], list):
-                tags = [str(tag).strip() if names is None else names[tag] for tag in cells[row]]
-                keep = _keep_tags(tags, gone, merge_case=table.merge_case)
-                cells[row] = [tag for tag, stays in zip(cells[row], keep, strict=True) if stays]
-            else:
-                cells[row] = _remove_tags(
-                    cells[row] or "", gone, table.separator, merge_case=table.merge_case
-                )
-        return _replace_column(group, table.columns.tags, cells)
-    for label in np.flatnonzero(mask.any(axis=0)).tolist():
+        return _edit_tag_column(table, group, changes)
+    for label in np.flatnonzero(changes.any(axis=0)).tolist():
         name = (table.columns.labels or ())[label]
         values = group.column(name).to_numpy().copy()
-        if values.dtype.kind == "O":
-            values[mask[:, label]] = [
-                _opposite(str(value), minus=minus[label]) for value in values[mask[:, label]]
-            ]
-        else:
-            if (values[mask[:, label]] != 1).any():
-                raise KeyError(name)
-            values[mask[:, label]] = -1 if minus[label] and values.dtype.kind in "if" else 0
+        for row in np.flatnonzero(changes[:, label]).tolist():
+            value, yes = values[row], bool(changes[row, label] > 0)
+            values[row] = turn_value(value, yes=yes, minus=minus[label] and values.dtype.kind in "ifO")
         group = _replace_column(group, name, values)
     return group
+
+
+def _edit_tag_column(table: Table, group: Any, changes: Changes) -> Any:
+    """Return rows with other tags: texts, lists, or numbers of classes."""
+    name = str(table.columns.tags)
+    cells = group.column(name).to_pylist()
+    classes = class_names(group.schema).get(name)
+    kind = group.schema.field(name).type
+    element = getattr(kind, "value_type", None) if is_list_type(kind) else None
+    for row in np.flatnonzero(changes.any(axis=1)).tolist():
+        change = _tag_change(table, changes[row])
+        if classes is not None:
+            one = element is None
+            numbers = [cells[row]] if one else cells[row] or []
+            tags = [classes[number] for number in numbers if number is not None and number >= 0]
+            found = [_number_class(classes, tag, name) for tag in edit_list(tags, change, {})]
+            if one and len(found) > 1:
+                problem = f"column {name!r} holds one class per row; {change.added[0]!r} can only replace {tags[0]!r}"
+                raise TableError(problem, column=name, value=change.added[0])
+            cells[row] = found if not one else found[0] if found else None
+        elif element is not None:
+            arrow = require_extra("pyarrow", "writing Parquet files")
+            added = dict(
+                zip(
+                    change.added,
+                    arrow.array(change.added, arrow.string()).cast(element).to_pylist(),
+                    strict=True,
+                )
+            )
+            cells[row] = edit_list(cells[row] or [], change, added)
+        else:
+            cells[row] = edit_tags(cells[row] or "", change)
+    return _replace_column(group, name, cells)
+
+
+def _number_class(classes: Sequence[str], tag: str, column: str) -> int:
+    if tag not in classes:
+        raise TableError(f"column {column!r} has no class {tag!r}", column=column, value=tag)
+    return classes.index(tag)
 
 
 def _replace_column(group: Any, name: str, values: Any) -> Any:

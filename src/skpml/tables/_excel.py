@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from string import ascii_uppercase, digits
 from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
@@ -15,6 +16,7 @@ from skpml.tables._errors import Argument, TableError, check_unpacked_size, pars
 from skpml.tables._values import ValueRows
 
 _CELL = re.compile(r"<((?:\w+:)?)c\b([^>]*?)(?:/>|>.*?</\1c>)", re.DOTALL)
+_ROW = re.compile(r'<((?:\w+:)?)row\b[^>]*?\br="([0-9]+)"[^>]*(?<!/)>.*?</\1row>', re.DOTALL)
 _REFERENCE = re.compile(r'\br="([A-Z]+[0-9]+)"')
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
@@ -80,7 +82,8 @@ def copy_excel(path: Path, sheet: str, changes: Mapping[tuple[int, int], Any], t
             for entry in archive.infolist():
                 content = archive.read(entry)
                 if entry.filename == member:
-                    content = _replace_cells(content.decode("utf-8"), wanted).encode("utf-8")
+                    sheet_text = _replace_cells(content.decode("utf-8"), wanted)
+                    content = _insert_cells(sheet_text, wanted).encode("utf-8")
                 copy.writestr(entry, content, compress_type=entry.compress_type)
     if wanted:
         problem = f"cell {next(iter(wanted))} cannot be found in the sheet; save the file by Excel or LibreOffice first"
@@ -104,13 +107,44 @@ def _replace_cells(text: str, wanted: dict[str, Any]) -> str:
         reference = _REFERENCE.search(found[2])
         if reference is None or reference[1] not in wanted:
             return found[0]
-        value, prefix = wanted.pop(reference[1]), found[1]
         attributes = re.sub(r'\s+t="[^"]*"', "", found[2]).rstrip()
-        if isinstance(value, str):
-            text = f'<{prefix}t xml:space="preserve">{escape(value)}</{prefix}t>'
-            kind, inner = "inlineStr", f"<{prefix}is>{text}</{prefix}is>"
-        else:
-            kind, inner = "b" if isinstance(value, bool) else "n", f"<{prefix}v>{float(value):g}</{prefix}v>"
-        return f'<{prefix}c{attributes} t="{kind}">{inner}</{prefix}c>'
+        return _write_cell(found[1], attributes, wanted.pop(reference[1]))
 
     return _CELL.sub(write, text)
+
+
+def _insert_cells(text: str, wanted: dict[str, Any]) -> str:
+    """Write values into empty cells, which a sheet leaves out; those whose row was found are removed from `wanted`."""
+    by_row: dict[str, list[str]] = {}
+    for reference in wanted:
+        by_row.setdefault(reference.lstrip(ascii_uppercase), []).append(reference)
+
+    def write(found: re.Match[str]) -> str:
+        row = found[0]
+        for reference in by_row.get(found[2], ()):
+            cells = [(_REFERENCE.search(cell[2]), cell.start()) for cell in _CELL.finditer(row)]
+            if any(name is None for name, _ in cells):
+                continue
+            behind = [start for name, start in cells if name and _column(name[1]) > _column(reference)]
+            place = behind[0] if behind else row.rindex("</")
+            row = (
+                row[:place] + _write_cell(found[1], f' r="{reference}"', wanted.pop(reference)) + row[place:]
+            )
+        return row
+
+    return _ROW.sub(write, text) if wanted else text
+
+
+def _column(reference: str) -> tuple[int, str]:
+    """Return what orders cells by their columns: Z comes before AA."""
+    letters = reference.rstrip(digits)
+    return len(letters), letters
+
+
+def _write_cell(prefix: str, attributes: str, value: Any) -> str:
+    if isinstance(value, str):
+        text = f'<{prefix}t xml:space="preserve">{escape(value)}</{prefix}t>'
+        kind, inner = "inlineStr", f"<{prefix}is>{text}</{prefix}is>"
+    else:
+        kind, inner = "b" if isinstance(value, bool) else "n", f"<{prefix}v>{float(value):g}</{prefix}v>"
+    return f'<{prefix}c{attributes} t="{kind}">{inner}</{prefix}c>'

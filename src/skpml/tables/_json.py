@@ -92,7 +92,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 
 
 def _skip_blanks(text: str, place: int) -> int:
@@ -110,7 +110,7 @@ def _scan(text: str) -> Iterator[tuple[Any, int]]:
             raise json.JSONDecodeError("text after the end of the list", text, place)
         return
     while place < len(text):
-        value, end = _DECODER.raw_decode(text, place)
+        value, end = DECODER.raw_decode(text, place)
         yield value, place
         place = _skip_blanks(text, end)
 
@@ -121,7 +121,7 @@ def _scan_list(text: str, place: int) -> Generator[tuple[Any, int], None, int]:
     if text.startswith("]", place):
         return place + 1
     while True:
-        value, end = _DECODER.raw_decode(text, place)
+        value, end = DECODER.raw_decode(text, place)
         yield value, place
         place = _skip_blanks(text, end)
         if text.startswith("]", place):
@@ -134,24 +134,24 @@ def _scan_list(text: str, place: int) -> Generator[tuple[Any, int], None, int]:
 def find_span(text: str, start: int, path: KeyPath) -> tuple[int, int]:
     """Return where the value of a path begins and ends, in the object that begins at a place."""
     for step in path:
-        found = next((begin for name, begin in _members(text, start) if name == step), None)
+        found = next((begin for name, begin in list_members(text, start) if name == step), None)
         if found is None:
             raise KeyError(step)
         start = found
-    return start, _DECODER.raw_decode(text, start)[1]
+    return start, DECODER.raw_decode(text, start)[1]
 
 
-def _members(text: str, start: int) -> Iterator[tuple[str | int, int]]:
+def list_members(text: str, start: int) -> Iterator[tuple[str | int, int]]:
     """Yield the members of an object or of a list, each with the place where its value begins."""
     if text[start] == "[":
         yield from ((position, begin) for position, (_, begin) in enumerate(_scan_list(text, start)))
         return
     place = _skip_blanks(text, start + 1)
     while text[place] != "}":
-        name, place = _DECODER.raw_decode(text, place)
+        name, place = DECODER.raw_decode(text, place)
         place = _skip_blanks(text, _skip_blanks(text, place) + 1)
         yield name, place
-        place = _skip_blanks(text, _DECODER.raw_decode(text, place)[1])
+        place = _skip_blanks(text, DECODER.raw_decode(text, place)[1])
         place = _skip_blanks(text, place + 1) if text[place] == "," else place
 
 
@@ -198,20 +198,23 @@ def _is_task(value: Mapping[str, Any]) -> bool:
 
 def _choices(task: Mapping[str, Any]) -> Iterator[tuple[str, KeyPath, Any]]:
     """Yield the choices of the annotators of a task; of its predictions, if nobody annotated it."""
-    kinds = (("annotations", task.get("annotations") or []), ("predictions", task.get("predictions") or []))
-    for kind, given in kinds:
-        # Some exports hold only the numbers of predictions.
-        given = [(place, each) for place, each in enumerate(given) if isinstance(each, dict)]
-        given = [(place, each) for place, each in given if not each.get("was_cancelled")]
-        for place, each in given:
-            for number, result in enumerate(each.get("result") or []):
-                if isinstance(choices := (result.get("value") or {}).get("choices"), list):
-                    yield (
-                        result.get("from_name", "tags"),
-                        (kind, place, "result", number, "value", "choices"),
-                        choices,
-                    )
-        if given:
+    for kind, place in find_live(task):
+        for number, result in enumerate(task[kind][place].get("result") or []):
+            if isinstance(choices := (result.get("value") or {}).get("choices"), list):
+                path = (kind, place, "result", number, "value", "choices")
+                yield result.get("from_name", "tags"), path, choices
+
+
+def find_live(task: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield where the annotations of a task are that were not canceled; the predictions, if there are none."""
+    found = False
+    for kind in ("annotations", "predictions"):
+        for place, each in enumerate(task.get(kind) or []):
+            # Some exports hold only the numbers of predictions.
+            if isinstance(each, dict) and not each.get("was_cancelled"):
+                found = True
+                yield kind, place
+        if found:
             return
 
 

@@ -21,13 +21,18 @@ export const isInMode = (cell, mode) => cell >= MODES[mode][0] && cell < MODES[m
 export const itemOf = (cell) => items[cells.item[cell]];
 export const labelOf = (cell) => labels[cells.label[cell]];
 
-// A row number has no blank, so the first blank ends it.
-const cellByKey = new Map(cells.item.map((_, cell) => [`${itemOf(cell).row} ${labelOf(cell)}`, cell]));
-export const findCell = (row, label) => cellByKey.get(`${row} ${label}`);
+// A tag of an item, whether the item has it or not. A row number has no blank, so the first blank ends it.
+export const keyOf = (row, label) => `${row} ${label}`;
+export const splitKey = (name) => [name.slice(0, name.indexOf(" ")), name.slice(name.indexOf(" ") + 1)];
+const cellByKey = new Map(cells.item.map((_, cell) => [keyOf(itemOf(cell).row, labelOf(cell)), cell]));
+export const findCell = (row, label) => cellByKey.get(keyOf(row, label));
+const itemByRow = new Map(items.map((item) => [String(item.row), item]));
+export const findItem = (row) => itemByRow.get(String(row));
 
-// What is decided about a cell. An accepted suggestion is a decision, but nobody has checked the tag.
-export const [UNDECIDED, KEPT, DROPPED, ACCEPTED_KEPT, ACCEPTED_DROPPED] = [0, 1, 2, 3, 4];
-export const STATES = ["undecided", "kept", "dropped", "kept", "dropped"];
+// What is decided about a cell. An accepted suggestion is a decision, but nobody has checked the tag. Tags that an item
+// does not have are undecided or added.
+export const [UNDECIDED, KEPT, DROPPED, ACCEPTED_KEPT, ACCEPTED_DROPPED, ADDED] = [0, 1, 2, 3, 4, 5];
+export const STATES = ["undecided", "kept", "dropped", "kept", "dropped", "added"];
 
 // Creates an element; children are elements or text.
 export function make(tag, attributes, ...children) {

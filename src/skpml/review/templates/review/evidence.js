@@ -1,6 +1,7 @@
 // What speaks for and against a tag: similar items, and words of the text.
 
-import { batchCount, byId, evidence, items, labels, make, makePicture } from "./data.js";
+import { batchCount, byId, evidence, items, labels, make, makePicture, splitKey } from "./data.js";
+import { decisions } from "./decisions.js";
 
 // Similar items and telling words of a cell, if the page has them. Cells of the batch have none, which would suggest an
 // answer.
@@ -78,6 +79,7 @@ export function lookAt(item) {
   if (item.image !== null) showPicture(byId("look-picture"), item);
   byId("look-text").textContent = item.text ?? "";
   byId("look-text").hidden = item.text === null;
-  byId("look-tags").textContent = item.tags.map((label) => labels[label]).join(", ") || "none";
+  const added = decisions.listAdded(item.row).map((name) => `${splitKey(name)[1]} (added)`);
+  byId("look-tags").textContent = [...item.tags.map((label) => labels[label]), ...added].join(", ") || "none";
   byId("look").showModal();
 }

@@ -8,7 +8,7 @@ import { decisions } from "./decisions.js";
 export const MAX_ROWS = 2000;
 const EXCERPT_LENGTH = 200;
 
-const fold = (text) => text.normalize("NFC").toLowerCase();
+export const fold = (text) => text.normalize("NFC").toLowerCase();
 const itemTexts = new Array(items.length);
 function searchText(cell) {
   const { id, text } = itemOf(cell);

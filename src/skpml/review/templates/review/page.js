@@ -1,6 +1,7 @@
 // The page: details of a cell, filters, commands, and the keys that call them.
 
-import { ACCEPTED_DROPPED, ACCEPTED_KEPT, batch, batchCount, byId, cellCount, cells, DROPPED } from "./data.js";
+import { ACCEPTED_DROPPED, ACCEPTED_KEPT, ADDED, batch, batchCount, byId, cellCount, cells, DROPPED } from "./data.js";
+import { clearAddition, listAdditions, makeAdded, readAddition } from "./additions.js";
 import {
   earlier,
   findCell,
@@ -13,8 +14,16 @@ import {
   KEPT,
   kept,
 } from "./data.js";
-import { labelOf, labels, make, plural, STATES, UNDECIDED } from "./data.js";
-import { decisions, downloadDecisions, downloadTable, exportName, parseDecisions, storage } from "./decisions.js";
+import { labelOf, labels, make, plural, STATES, splitKey, UNDECIDED } from "./data.js";
+import {
+  decisions,
+  downloadDecisions,
+  downloadTable,
+  exportName,
+  idOfAdded,
+  parseDecisions,
+  storage,
+} from "./decisions.js";
 import { lookAt, showEvidence, showPicture } from "./evidence.js";
 import { list, MAX_ROWS } from "./list.js";
 import { describeOutlook, describeSkipped, drawnCount } from "./task.js";
@@ -40,6 +49,9 @@ function showProgress() {
   byId("progress-words").textContent = describeProgress();
   byId("progress-kept").textContent = `${formatCount(kept)} kept`;
   byId("progress-dropped").textContent = `${formatCount(dropped)} dropped`;
+  const added = decisions.listAdded().length;
+  byId("progress-added").hidden = added === 0;
+  byId("progress-added").textContent = `${formatCount(added)} added`;
   byId("bar-kept").style.flexGrow = kept;
   byId("bar-dropped").style.flexGrow = dropped;
   byId("bar-undecided").style.flexGrow = undecided;
@@ -122,7 +134,10 @@ function showDetail() {
   byId("detail-state").className = `state ${STATES[state]}`;
   byId("keep").setAttribute("aria-pressed", String(state === KEPT));
   byId("drop").setAttribute("aria-pressed", String(state === DROPPED));
-  byId("detail-tags").replaceChildren(...item.tags.map((label) => makeTag(item, labels[label])));
+  byId("detail-tags").replaceChildren(
+    ...item.tags.map((label) => makeTag(item, labels[label])),
+    ...decisions.listAdded(item.row).map((name) => makeAdded(name, "added, remove")),
+  );
   showImage(item);
 }
 
@@ -138,6 +153,21 @@ function makeTag(item, label) {
   const isButton = isHere && cell !== list.current;
   const attributes = isButton ? { type: "button", "data-cell": cell } : {};
   return make("li", look, make(isButton ? "button" : "span", attributes, ...parts));
+}
+
+// Adds the tag of the field to the item. Focus stays in the field, for the next one.
+function addTag() {
+  const cell = readAddition(itemOf(list.current));
+  if (cell === undefined) return;
+  decisions.apply([[cell, ADDED]]);
+  announce(`added: ${splitKey(cell)[1]}, ${idOfAdded(cell)}`);
+}
+
+function removeAdded(name) {
+  decisions.apply([[name, UNDECIDED]]);
+  announce(`removed: ${splitKey(name)[1]}, ${idOfAdded(name)}`);
+  if (byId("additions").open) listAdditions();
+  else list.grid.focus({ preventScroll: true });
 }
 
 // What may be said about a tag while the batch is checked, and about tags of the batch: whether it is asked about, too.
@@ -159,6 +189,7 @@ function showImage(item) {
 
 function goTo(cell) {
   if (cell >= 0 && !isInMode(cell, list.mode)) setMode(["batch", "doubts", "all"].find((mode) => isInMode(cell, mode)));
+  if (cell !== list.current) clearAddition();
   list.choose(cell);
   showDetail();
 }
@@ -195,15 +226,23 @@ function showMatches() {
   document.body.classList.toggle("filtered", filtered);
 }
 
-function decide(state) {
+// Decides about the current cell, together with other changes, and goes on.
+function decide(state, others = []) {
   const cell = list.current;
   if (cell < 0) return;
   // After the last row, that row stays, or the one before it follows if a filter hides it now.
   const place = list.shown.indexOf(cell);
   const targets = [list.shown[place + 1], cell, list.shown[place - 1]];
-  decisions.apply([[cell, state]]);
-  announce(`${STATES[state]}: ${labelOf(cell)}, ${itemOf(cell).id}. ${describeProgress()}`);
+  decisions.apply([[cell, state], ...others]);
+  const more = others.map(([name]) => `, ${splitKey(name)[1]} added`).join("");
+  announce(`${STATES[state]}: ${labelOf(cell)}${more}, ${itemOf(cell).id}. ${describeProgress()}`);
   goTo(targets.find((target) => list.shown.includes(target)) ?? cell);
+}
+
+// A cell of the item of a row: the current one if it is, else the first; -1 if the list can show none.
+function findCellOf(row) {
+  const isOf = (cell) => cell >= 0 && String(itemOf(cell).row) === row;
+  return isOf(list.current) ? list.current : cells.item.findIndex((_, cell) => isOf(cell));
 }
 
 // Undecided cells with a suggestion, of all or of some; cells of the batch have none.
@@ -253,9 +292,32 @@ const commands = {
   undo() {
     const changed = decisions.undo();
     if (changed.length === 0) return announce("There is nothing to undo.");
-    if (changed.length > 1) return notify(`Undone: ${plural(changed.length, "decision")}.`);
-    announce(`Undone: ${labelOf(changed[0])}, ${itemOf(changed[0]).id}.`);
-    goTo(changed[0]);
+    const ofList = changed.filter((cell) => typeof cell === "number");
+    if (ofList.length > 1 || changed.length - ofList.length > 1)
+      return notify(`Undone: ${plural(changed.length, "decision")}.`);
+    const names = changed.map((cell) => (typeof cell === "number" ? labelOf(cell) : splitKey(cell)[1]));
+    // An added tag has no row in the list, but its item may have one.
+    const [cell = findCellOf(splitKey(changed[0])[0])] = ofList;
+    announce(`Undone: ${names.join(", ")}.`);
+    if (cell >= 0) goTo(cell);
+  },
+
+  // Drops the tag in question and adds that of the field.
+  replaceTag() {
+    const cell = readAddition(itemOf(list.current));
+    if (cell === undefined) return byId("add-tag").focus();
+    decide(DROPPED, [[cell, ADDED]]);
+    list.grid.focus({ preventScroll: true });
+  },
+  typeTag() {
+    if (list.current < 0) return;
+    setOpen("sheet", true);
+    byId("add-tag").focus();
+    byId("add-form").scrollIntoView({ block: "nearest" });
+  },
+  showAdditions() {
+    listAdditions();
+    byId("additions").showModal();
   },
 
   acceptSuggestions() {
@@ -268,8 +330,7 @@ const commands = {
   exportListed: () => downloadTable(list.matches),
 
   deleteDecisions() {
-    const deleted = decisions.apply(Array.from(cells.item.keys(), (cell) => [cell, UNDECIDED]));
-    notify(`${plural(deleted, "decision")} deleted. Undo restores them until you close the page.`);
+    notify(`${plural(decisions.clear(), "decision")} deleted. Undo restores them until you close the page.`);
   },
 
   exportDecisions() {
@@ -327,6 +388,7 @@ const letterKeys = {
   u: "undo",
   j: "next",
   k: "previous",
+  a: "typeTag",
   z: "zoom",
   "/": "search",
   "?": "showHelp",
@@ -341,6 +403,9 @@ function stepBack(target) {
   if (menu) {
     menu.open = false;
     menu.querySelector("summary").focus();
+  } else if (target === byId("add-tag")) {
+    clearAddition();
+    list.grid.focus({ preventScroll: true });
   } else if (target === search) list.grid.focus();
   else if (isOpen("overview")) setOpen("overview", false);
   else if (isOpen("sheet")) commands.closeSheet();
@@ -351,6 +416,7 @@ function findKeyCommand({ target, key, ctrlKey, metaKey, altKey, shiftKey, repea
   if (document.querySelector("dialog[open]")) return undefined;
   if (key === "Escape") return () => stepBack(target);
   if (target === search && (key === "Enter" || key === "ArrowDown")) return () => list.grid.focus();
+  if (target === byId("add-tag") && key === "Enter" && shiftKey) return commands.replaceTag;
   if (target.matches("input, select")) return undefined;
   const letter = key.toLowerCase();
   if ((ctrlKey || metaKey) && !altKey && !shiftKey && letter === "z") return commands.undo;
@@ -373,7 +439,7 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button, [role=row]");
-  const { command, label, cell, item } = button?.dataset ?? {};
+  const { command, label, cell, item, added } = button?.dataset ?? {};
   // First, so that a dialog gives the focus back to the menu and not to a hidden entry.
   for (const menu of menus) {
     if (menu.open && menu.contains(button)) stepBack(target);
@@ -381,6 +447,7 @@ document.addEventListener("click", ({ target }) => {
   }
   if (command) commands[command]();
   if (item) lookAt(items[item]);
+  if (added) removeAdded(added);
   if (label) {
     byId("label").value = Number(label) === list.filters.label && !list.inBatch ? "-1" : label;
     setMode(list.inBatch ? "doubts" : list.mode);
@@ -396,6 +463,11 @@ document.addEventListener("click", ({ target }) => {
 for (const field of document.querySelectorAll("#filters select")) field.addEventListener("change", relist);
 search.addEventListener("input", relist);
 byId("import-file").addEventListener("change", importFile);
+byId("label-names").append(...labels.map((label) => make("option", { value: label })));
+byId("add-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  addTag();
+});
 byId("one-key").checked = storage.get("skpml-review-one-key") !== "off";
 byId("one-key").onchange = ({ target }) => storage.set("skpml-review-one-key", target.checked ? "on" : "off");
 decisions.onchange = () => {
