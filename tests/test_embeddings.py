@@ -160,7 +160,7 @@ class TestTables:
     def test_a_model_file_predicts_texts(self, model, table, tmp_path):
         found = read_table(table, columns=Columns(text="headline"), text_model=model)
         ridge = get_method("linear-ridge")(on_empty="ignore").fit(found.X, found.candidates)
-        save_model(Pipeline([("text", found.text_transformer), ("model", ridge)]), tmp_path / "news.skpml")
+        save_model(Pipeline([("text", found.transformer), ("model", ridge)]), tmp_path / "news.skpml")
         loaded = load_model(tmp_path / "news.skpml")
         new = np.array([["a blue bus"], ["the bank lost money"]], dtype=object)
         scores = loaded.predict_proba(new)

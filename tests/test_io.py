@@ -451,7 +451,7 @@ def test_the_kind_of_features_is_kept(tmp_path: Path) -> None:
     save_model(model, path, feature_kind="embeddings")
     assert read_model_info(path).feature_kind == "embeddings"
     with pytest.raises(
-        ValueError, match="feature_kind must be one of columns, text, embeddings, got 'sound'"
+        ValueError, match="feature_kind must be one of columns, text, mixed, embeddings, got 'sound'"
     ):
         save_model(model, tmp_path / "wrong.skpml", feature_kind="sound")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one name, that of the column of texts"):

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 import skpml
 from skpml._writing import replacing, require_packages
 from skpml.registry import METHOD_PATHS
-from skpml.tables import FeatureKind, TableError, check_unpacked_size
+from skpml.tables import ColumnType, FeatureKind, TableError, check_unpacked_size
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save_model"]
 
@@ -41,6 +41,7 @@ MODELS = {**METHOD_PATHS, "oracle": "skpml.reference:Oracle"}
 # Second names of a class: read as its type, but never written.
 _VARIANTS = ("particle-map", "linear-ridge")
 PARTS = {
+    "ColumnFeatures": "skpml.tables:ColumnFeatures",
     "LinearMap": "skpml.features:LinearMap",
     "RBFAnchors": "skpml.features:RBFAnchors",
     "RangeScaler": "skpml.features:RangeScaler",
@@ -49,7 +50,7 @@ PARTS = {
 }
 # Beyond these and our own types, skops trusts scikit-learn's estimators, numpy's arrays, scalars and generators, scipy's
 # sparse matrices and Python's containers.
-_OTHER_TYPES = ("scipy.sparse._csr.csr_array", "builtins.frozenset")
+_OTHER_TYPES = ("scipy.sparse._csr.csr_array", "builtins.frozenset", "numpy.dtype")
 # How skops may rebuild a part. Bound methods, partial and operator functions, and constructors called with arguments
 # from the file (except a frozenset) are left out: no model needs them, and early skops checked them badly.
 _LOADERS = frozenset(
@@ -60,6 +61,8 @@ _LOADERS = frozenset(
     )
 )  # fmt: skip
 _FROZENSET = ("ConstructorFromReduceNode", "builtins.frozenset")
+# Types that only this part may rebuild.
+_ONLY_LOADERS = {"numpy.dtype": "DTypeNode"}
 _OLDEST_PROTOCOL = 2
 # Format 1 had import paths in place of names.
 _FORMAT = 2
@@ -106,8 +109,11 @@ class ModelInfo:
         Names of the features it was fitted on, if they are known.
     versions : dict of str to str
         Versions of the packages that wrote the file.
-    feature_kind : {"columns", "text", "embeddings"}, default="columns"
-        What new rows are read from: columns of numbers, a column of texts, or a matrix in a file of its own.
+    feature_kind : {"columns", "text", "mixed", "embeddings"}, default="columns"
+        What new rows are read from: columns of numbers, a column of texts, columns of several kinds, or a matrix in a
+        file of its own.
+    feature_types : tuple of {"number", "category", "text"}, default=()
+        What the columns hold, for columns of several kinds.
     """
 
     model: str
@@ -115,6 +121,7 @@ class ModelInfo:
     feature_names: tuple[str, ...] | None
     versions: dict[str, str]
     feature_kind: FeatureKind = "columns"
+    feature_types: tuple[ColumnType, ...] = ()
 
 
 def save_model(
@@ -124,6 +131,7 @@ def save_model(
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     feature_kind: FeatureKind = "columns",
+    feature_types: Sequence[ColumnType] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a fitted model to a file: whole, or not at all.
@@ -138,9 +146,12 @@ def save_model(
         Names of the labels; by default those of ``classes_``.
     feature_names : sequence of str, optional
         Names of the features; by default ``feature_names_in_``, if the model has them.
-    feature_kind : {"columns", "text", "embeddings"}, default="columns"
+    feature_kind : {"columns", "text", "mixed", "embeddings"}, default="columns"
         What new rows are read from: columns of numbers; a column of texts, whose name is the only feature name of a
-        Pipeline that takes texts; or a matrix in a file of its own, whose columns have no names.
+        Pipeline that takes texts; columns of several kinds, for a Pipeline that takes them as they are; or a matrix in a
+        file of its own, whose columns have no names.
+    feature_types : sequence of {"number", "category", "text"}, optional
+        What each column holds; needed for columns of several kinds, and for these only.
     overwrite : bool, default=False
         Replace a file that exists.
 
@@ -155,7 +166,7 @@ def save_model(
     try:
         name = _check_can_be_saved(model)
         check_is_fitted(model)
-        info = _describe(model, name, label_names, feature_names, feature_kind)
+        info = _describe(model, name, label_names, feature_names, feature_kind, tuple(feature_types or ()))
         with replacing(target, overwrite=overwrite) as (temporary,):
             data = _pack(model, info)
             _audit(data)
@@ -274,7 +285,12 @@ def _written_names() -> dict[str, str]:
 
 
 def _describe(
-    model: Any, name: str, label_names: Any, feature_names: Any, feature_kind: FeatureKind
+    model: Any,
+    name: str,
+    label_names: Any,
+    feature_names: Any,
+    feature_kind: FeatureKind,
+    feature_types: tuple[ColumnType, ...],
 ) -> ModelInfo:
     if feature_kind not in get_args(FeatureKind):
         known = ", ".join(get_args(FeatureKind))
@@ -288,6 +304,11 @@ def _describe(
         raise ValueError(f"feature_names has {len(features)} names, but the model has {n_features} features")
     if feature_kind == "text" and (features is None or len(features) != 1):
         raise ValueError('feature_kind="text" needs feature_names with one name, that of the column of texts')
+    if not _are_types(feature_kind, features, feature_types):
+        problem = f"got {feature_types!r} for {0 if features is None else len(features)} names"
+        raise ValueError(
+            f'feature_types must have a type for each feature name of feature_kind="mixed", {problem}'
+        )
     return ModelInfo(
         model=name,
         label_names=tuple(labels),
@@ -299,7 +320,15 @@ def _describe(
             "python": platform.python_version(),
         },
         feature_kind=feature_kind,
+        feature_types=feature_types,
     )
+
+
+def _are_types(kind: str, names: Any, types: Sequence[Any]) -> bool:
+    """Whether there is a type for each column of several kinds, or none for others."""
+    if kind != "mixed":
+        return not types
+    return len(names or ()) == len(types) > 0 and all(each in get_args(ColumnType) for each in types)
 
 
 def _pack(model: Any, info: ModelInfo) -> bytes:
@@ -402,6 +431,8 @@ def _audit(data: bytes) -> ModelInfo:
         name = f"{part.get('__module__')}.{part.get('__class__')}"
         if (part["__loader__"], name) != _FROZENSET and part["__loader__"] not in _LOADERS:
             untrusted.add(name)
+        if part["__loader__"] != _ONLY_LOADERS.get(name, part["__loader__"]):
+            untrusted.add(name)
         # Our own types by import path were never written in this format.
         if name.startswith(f"{_NAMESPACE}.") and name not in trusted:
             untrusted.add(name)
@@ -410,7 +441,9 @@ def _audit(data: bytes) -> ModelInfo:
     if not intact:
         raise _RefusedError("its parts do not match its digest: it was changed after it was written")
     features, kind = described["feature_names"], described["feature_kind"]
-    if kind not in get_args(FeatureKind) or (kind == "text" and len(features or ()) != 1):
+    types = tuple(described.get("feature_types", ()))
+    known = kind in get_args(FeatureKind) and _are_types(kind, features, types)
+    if not known or (kind == "text" and len(features or ()) != 1):
         raise _RefusedError(f"it was fitted on an unknown kind of features ({kind!r})")
     return ModelInfo(
         model=str(described["model"]),
@@ -418,6 +451,7 @@ def _audit(data: bytes) -> ModelInfo:
         feature_names=None if features is None else tuple(str(name) for name in features),
         versions={str(name): str(version) for name, version in described["versions"].items()},
         feature_kind=kind,
+        feature_types=types,
     )
 
 

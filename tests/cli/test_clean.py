@@ -231,10 +231,16 @@ class TestRefusals:
     def test_a_missing_column(self, refused, tagged: Path) -> None:
         assert "tagz" in refused("clean", tagged, "--tags", "tagz", "-o", "cleaned.csv")
 
-    def test_text_where_numbers_should_be(self, refused, tagged: Path) -> None:
+    def test_text_where_a_number_should_be(self, refused, tagged: Path) -> None:
+        lines = tagged.read_text().split("\n")
+        place = lines[0].split(",").index("b")
+        cells = lines[5].split(",")
+        lines[5] = ",".join([*cells[:place], "many", *cells[place + 1 :]])
+        tagged.write_text("\n".join(lines))
         message = refused("clean", tagged, "-o", "cleaned.csv")
-        assert "column 'file' holds 'img 0.png'" in message
-        assert "--ignore" in message
+        assert "line 6: column 'b' holds 'many'" in message
+        assert "--category 'b'" in message
+        assert "--ignore 'b'" in message
 
     def test_an_empty_file(self, refused, folder: Path) -> None:
         (folder / "empty.csv").touch()

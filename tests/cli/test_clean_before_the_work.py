@@ -60,7 +60,7 @@ class TestTold:
 
     def test_texts(self, told: Callable, songs: Path) -> None:
         assert told(songs, "--id", "name", "--text", "lyrics") == [
-            "Tags from column 'tags'; learning from the texts of 'lyrics', not from 2 other columns: year, length."
+            "Tags from column 'tags'; learning from 2 columns: year, length; the texts of 'lyrics'."
         ]
         assert told(songs, "--id", "name", "--text", "lyrics", "--ignore", "year", "--ignore", "length") == [
             "Tags from column 'tags'; learning from the texts of 'lyrics'."
@@ -142,8 +142,8 @@ class TestRefused:
         assert "pass --separator ',', else pass --separator ';'" in message
 
     def test_advice_speaks_of_options(self, refused: Refused, folder: Path) -> None:
-        write_rows(folder / "a.csv", ["x", "tags"], [["", "sea"], [1, "sky"]])
-        assert "leave the column out by --ignore 'x'" in refused("clean", "a.csv", "-o", "out.csv")
+        write_rows(folder / "a.csv", ["x", "tags"], [["x", "sea"], [1, "sky"]])
+        assert "if it is not a feature, pass --ignore 'x'" in refused("clean", "a.csv", "-o", "out.csv")
         write_rows(folder / "a.csv", ["x", "tags"], [[1, "sea"]])
         for options, words in (
             (("--tags", "tags", "--label", "x"), "--tags and --label exclude each other"),

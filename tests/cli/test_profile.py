@@ -32,7 +32,7 @@ def test_the_numbers_of_a_table(photos: Path) -> None:
     assert found.tags_per_row == {0: 1, 1: 8, 2: 3}
     assert found.twins == (("Sea", "sea"),)
     assert found.rare_labels(10) == ["sea", "Sea"]
-    assert found.columns == {"tags": ("tags",), "features": ("size",), "id": ("file",), "ignored": ("note",)}
+    assert found.columns == {"tags": ("tags",), "numbers": ("size",), "id": ("file",), "ignored": ("note",)}
 
 
 def test_repeated_rows_of_texts_and_of_sparse_matrices(photos: Path, folder: Path) -> None:
@@ -47,22 +47,27 @@ def test_the_command_shows_what_a_file_holds(run: Run, photos: Path) -> None:
     assert result.exit_code == 0, result.output
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["sky", "10", "83%", "█" * 30] in lines
-    assert ["as", "features", "size"] in lines
+    assert ["as", "numbers", "size"] in lines
     for option in ("--merge-case", "--skip-untagged"):
         assert option in result.stdout
 
 
 def test_features_that_cannot_be_read_do_not_hide_the_labels(run: Run, photos: Path) -> None:
+    photos.write_text(photos.read_text().replace("p3,3", "p3,three"))
     result = run("data", "profile", photos)
     assert result.exit_code == 0, result.output
-    for proposal in ("--ignore 'file'", "--id 'file'", "--text 'file'", "sky"):
-        assert proposal in result.stdout
+    for part in ("column 'size' holds 'three'", "--category 'size'", "--ignore 'size'", "sky"):
+        assert part in result.stdout
 
 
-def test_a_forgotten_role_is_proposed(refused: Refused, photos: Path) -> None:
-    message = refused("clean", photos, "-o", "out.csv", "--id", "file")
-    assert "--text 'note'" in message
-    assert "--id" not in message
+def test_a_forgotten_role_is_proposed(run: Run, refused: Refused, photos: Path) -> None:
+    result = run("data", "profile", photos)
+    line = next(line for line in result.stdout.splitlines() if line.startswith("Not used: "))
+    for part in ("'file'", "'note'", "--text", "--id"):
+        assert part in line
+    message = refused("clean", photos, "-o", "out.csv", "--ignore", "size")
+    for part in ("'file'", "'note'", "--text"):
+        assert part in message
 
 
 def test_the_work_begins_with_the_labels(run: Run, photos: Path) -> None:

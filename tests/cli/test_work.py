@@ -217,7 +217,9 @@ def test_models_of_texts_and_embeddings(run: Run, folder: Path, kind: str) -> No
         folder / "news.csv", ["headline", "tags", "checked"], list(zip(words, tags, truth, strict=True))
     )
     np.save(folder / "news.npy", features)
-    given = ("--text", "headline") if kind == "text" else ("--embeddings", "news.npy")
+    given = (
+        ("--text", "headline", "--feature", "headline") if kind == "text" else ("--embeddings", "news.npy")
+    )
     fitted = run("fit", "news.csv", *given, "--method", "ridge", "-o", "m.skpml")
     assert fitted.exit_code == 0, fitted.output
     assert read_model_info(folder / "m.skpml").feature_kind == kind

@@ -102,11 +102,16 @@ def test_the_number_of_text_components_is_checked(file):
     refused(lambda: read(path, text="note", text_components=0), argument="text_components", value=0)
 
 
-def test_columns_beside_texts_are_told_to_be_unused(file):
+def test_columns_beside_texts_and_embeddings(file, tmp_path):
     path = file("name,note,size,tags,truth,no\na,some words,1,p,p,1\nb,other words,2,q,q,1\n")
-    table = read(path, text="note", id="name", ignore=["no"])
-    assert table.unused == ("size",)
-    assert (table.columns.text, table.columns.id) == ("note", "name")
+    options = {"text": "note", "id": "name", "ignore": ["no"]}
+    table = read(path, **options)
+    assert table.feature_types == {"size": "number", "note": "text"}
+    assert (table.columns.text, table.columns.id, table.columns.features) == ("note", "name", ("size",))
+    assert read(path, **options, features=["size"]).feature_kind == "columns"
+    assert read(path, **options, features=["note"]).feature_kind == "text"
+    np.save(tmp_path / "x.npy", np.ones((2, 3)))
+    assert list(read(path, **options, embeddings=tmp_path / "x.npy").unused) == ["size"]
 
 
 def test_labels_and_names_alone(file, tmp_path):
@@ -306,7 +311,7 @@ def test_a_place_in_a_later_batch_is_named(tmp_path, monkeypatch):
     for columns, earlier in (
         ({"id": ["a", "b", "c", "b"]}, "row 1"),
         ({"id": ["a", "b", "c", "a"]}, "row 0"),
-        ({"x": [1.0, 2.0, 3.0, np.nan]}, ""),
+        ({"x": [1.0, 2.0, 3.0, np.inf]}, ""),
         ({"p": [0, 1, 0, 2]}, ""),
     ):
         parquet(path, **(base | columns))
@@ -389,7 +394,7 @@ def test_texts_become_dense_features(stories):
     assert table.X.shape == (30, 5)
     assert (table.feature_kind, table.columns.text) == ("text", "story")
     np.testing.assert_allclose(np.linalg.norm(table.X, axis=1), 1)
-    np.testing.assert_array_equal(table.text_transformer.transform(as_text_column(TEXTS)), table.X)
+    np.testing.assert_array_equal(table.transformer.transform(as_text_column(TEXTS)), table.X)
     np.testing.assert_array_equal(read(stories, text="story", text_components=5).X, table.X)
     # Texts about the sea are nearer to each other than to those about mountains.
     similar, sea = table.X @ table.X.T, np.array(["sea" in text for text in TEXTS])
@@ -478,7 +483,7 @@ def test_the_transformer_is_saved_with_a_model(stories, tmp_path):
     pytest.importorskip("skops")
     table = read(stories, text="story", text_components=5)
     model = CandidateLikelihood().fit(table.X, table.candidates)
-    both = make_pipeline(table.text_transformer, model)
+    both = make_pipeline(table.transformer, model)
     path = tmp_path / "stories.skpml"
     save_model(both, path, label_names=table.label_names, feature_names=[table.columns.text])
     again = load_model(path)

@@ -69,7 +69,7 @@ _COUNTS = ("budget", "batch_size", "n_folds", "random_state")
 # What a person has checked.
 _CHECKED = ("decisions", "verified_columns")
 _VOTES = ("votes", "vote_columns")
-_EXCLUSIVE = (("tags", "labels"), ("features", "embeddings"),
+_EXCLUSIVE = (("tags", "labels"), ("features", "embeddings"), ("categories", "embeddings"),
               ("budget", "drop_below"), ("budget", "keep_above"))  # fmt: skip
 _FILES = ("embeddings", "xml", "decisions", "votes")
 
@@ -277,8 +277,8 @@ def run(
     Tags that a person should decide stay in CLEANED. The page first asks about a batch of tags, some of them drawn at
     random: check them, export the decisions, and run again with --decisions. Repeat until the numbers are good enough.
     'skpml clean apply' applies decisions without a model. The settings are written next to CLEANED, as CLEANED.json;
-    --settings repeats the run. With --text, the model learns from the texts; numeric columns are used only if --feature
-    names them, and then the texts are only displayed.
+    --settings repeats the run. The model learns from the texts of --text and from all columns of numbers and of few
+    categories; if --feature names columns, from these alone. Missing values are filled in.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -333,6 +333,7 @@ def run(
         known = {"verified": checked.verified, "at_random": checked.at_random}
         options = {**arguments, **known, "label_names": table.label_names, "progress": update}
         options |= voted.arguments or {"Y": table.candidates}
+        options["method"] = ui.make_model(method, table)
         found = keep_decisions(audit(table.X, **options), checked.decisions)
         update(0, None, "writing")
         with replacing(*outputs, overwrite=force, like=source) as paths:
@@ -433,18 +434,13 @@ def _describe(table: Table, embeddings: str | None, voted: str) -> str:
     """Return which columns hold the tags and what the model learns from."""
     from skpml.tables import format_names
 
-    def count(names: Sequence[str], noun: str) -> str:
-        return f"{ui.format_count(len(names), noun)}: {format_names(names)}"
-
-    tags, names = table.columns.tags, table.feature_names
-    labels = count(table.columns.label_columns, "column") if tags is None else f"column {tags!r}"
-    features = count(names, "column")
-    if table.feature_kind != "columns":
-        features = f"the texts of {table.columns.text!r}" if table.feature_kind == "text" else str(embeddings)
-        features += f", not from {count(table.unused, 'other column')}" if table.unused else ""
-    elif table.dataset is not None:
-        labels, features = "the labels of the data set", f"its {ui.format_count(len(names), 'feature')}"
-    return f"{voted or f'Tags from {labels}'}; learning from {features}."
+    tags, columns = table.columns.tags, table.columns.label_columns
+    labels = f"column {tags!r}"
+    if table.dataset is not None:
+        labels = "the labels of the data set"
+    elif tags is None:
+        labels = f"{ui.format_count(len(columns), 'column')}: {format_names(columns)}"
+    return f"{voted or f'Tags from {labels}'}; learning from {ui.describe_features(table, embeddings)}."
 
 
 def _show_page_limit(found: Audit, report: Path, target: Path) -> None:
@@ -509,6 +505,8 @@ def apply(
 
 def _only_labels(reading: dict[str, Any]) -> dict[str, Any]:
     """Return options that read labels and row names; columns of other kinds are ignored."""
-    others = [name for name in (reading["text"], reading["image"], *reading["features"]) if name is not None]
+    named = (reading["text"], reading["image"], *reading["features"], *reading["categories"])
+    others = [name for name in named if name is not None]
     ignore = (*reading["ignore"], *(name for name in others if name != reading["id"]))
-    return {**reading, "text": None, "image": None, "embeddings": None, "features": [], "ignore": ignore}
+    return {**reading, "text": None, "image": None, "embeddings": None, "features": [], "categories": (),
+            "ignore": ignore}  # fmt: skip

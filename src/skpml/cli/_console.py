@@ -8,7 +8,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,11 @@ Update = Callable[[int, int | None, str], None]
 
 # Without a terminal there is no width to respect, so tables are as wide as they need to be.
 _PIPE_WIDTH = 200
+
+_MOST_UNUSED = 10
+
+# With more rows, an audit chooses settings that end within minutes, which it does for methods by name only.
+_MOST_ROWS_OF_VIEWS = 6000
 
 # All but tabs and line feeds.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -156,8 +161,45 @@ def show_reading(table: LabelTable, *lines: str) -> None:
     """Print how a file was read if that is unusual, since detection may be wrong; then other lines, then notes."""
     if table.dialect is not None and not table.dialect.is_default:
         say(f"Read {table.path} as {table.dialect}.")
-    for line in (*lines, *(f"Note: {note}." for note in table.notes)):
+    for line in (*lines, *_describe_unused(table), *(f"Note: {note}." for note in table.notes)):
         say(line)
+
+
+def _describe_unused(table: LabelTable) -> Iterator[str]:
+    """Yield a line about the columns that are not used, and how to use them."""
+    columns = list(table.unused.items())
+    if columns and table.feature_kind != "embeddings":
+        listed = "; ".join(f"{name!r} {reason}" for name, reason in columns[:_MOST_UNUSED])
+        more = (
+            f"; and {format_count(len(columns) - _MOST_UNUSED, 'more')}"
+            if len(columns) > _MOST_UNUSED
+            else ""
+        )
+        yield f"Not used: {listed}{more}. --feature, --category, --text or --id use a column."
+
+
+def describe_features(table: LabelTable, embeddings: Any = None) -> str:
+    """Return what a model learns from, in words."""
+    from skpml.tables import format_names
+
+    def count(names: Sequence[str], noun: str) -> str:
+        return f"{format_count(len(names), noun)}: {format_names(names)}"
+
+    if table.dataset is not None:
+        return f"its {format_count(len(table.feature_names), 'feature')}"
+    if table.feature_kind == "embeddings":
+        return (
+            f"{embeddings}, not from {count(list(table.unused), 'other column')}"
+            if table.unused
+            else str(embeddings)
+        )
+    numbers = [name for name in table.columns.features or () if name not in table.columns.categories]
+    kinds = [count(numbers, "column")] if numbers else []
+    if table.columns.categories:
+        kinds.append(f"categories in {count(table.columns.categories, 'column')}")
+    if table.feature_kind == "text" or "text" in table.feature_types.values():
+        kinds.append(f"the texts of {table.columns.text!r}")
+    return "; ".join(kinds)
 
 
 @contextmanager
@@ -212,12 +254,14 @@ TABLE_OPTIONS = {
     "labels": ("--label", "COLUMN", "0/1 column of one candidate label; repeatable."),
     "true_tags": ("--true-tags", "COLUMN", "Column that lists the true labels.  [default: truth]"),
     "true_labels": ("--true-label", "COLUMN", "0/1 column of one true label; repeatable."),
-    "text": ("--text", "COLUMN", "Column of texts: displayed and, without --feature, learned from."),
+    "text": ("--text", "COLUMN", "Column of texts: displayed and, unless --feature names others only, learned from."),
     "text_model": ("--text-model", "NAME|FOLDER", "Language model (sentence-transformers) that texts are embedded by.  "
                    "[default: words and their frequencies]"),
     "image": ("--image", "COLUMN", "Column of image paths, to be displayed."),
     "id": ("--id", "COLUMN", "Column of row names.  [default: row numbers]"),
-    "features": ("--feature", "COLUMN", "Numeric column to learn from; repeatable.  [default: all remaining columns]"),
+    "features": ("--feature", "COLUMN", "Column to learn from: numbers, few categories, or that of --text; repeatable.  "
+                 "[default: --text and all other columns that can be used]"),
+    "categories": ("--category", "COLUMN", "Column of categories, even if they are numbers; repeatable."),
     "ignore": ("--ignore", "COLUMN", "Column that is not used; repeatable."),
     "embeddings": ("--embeddings", "FILE", "An .npy or .npz file, dense or sparse, with one row per row of DATA."),
     "sheet": ("--sheet", "NAME", "Sheet of an Excel file.  [default: the only one that is not empty]"),
@@ -233,7 +277,7 @@ TABLE_OPTIONS = {
     "reader_options": ("--reader-option", "NAME=VALUE", "Other argument of the format's reader, such as "
                        "label_layout=labels_by_rows for MATLAB; repeatable."),
 }  # fmt: skip
-_REPEATABLE = ("labels", "true_labels", "features", "ignore", "reader_options")
+_REPEATABLE = ("labels", "true_labels", "features", "categories", "ignore", "reader_options")
 FLAGS = ("merge_case", "skip_untagged")
 _Command = Callable[..., Any]
 
@@ -349,6 +393,8 @@ def known_feature_names(table: LabelTable) -> tuple[str, ...] | None:
     """Return the names of the features; None if they have none in the file, such as embeddings."""
     if table.feature_kind == "text":
         return (str(table.columns.text),)
+    if table.feature_kind == "mixed":
+        return tuple(table.feature_types)
     unnamed = table.dataset is not None and table.dataset.feature_names is None
     return None if unnamed or table.feature_kind == "embeddings" else table.feature_names
 
@@ -359,9 +405,19 @@ def save_table_model(model: Any, path: Path, table: LabelTable) -> None:
 
     from skpml.io import save_model
 
-    if table.text_transformer is not None:
-        model = Pipeline([("text", table.text_transformer), ("model", model)])
+    if table.transformer is not None:
+        model = Pipeline([("features", table.transformer), ("model", model)])
     save_model(
         model, path, label_names=table.label_names, feature_names=known_feature_names(table),
-        feature_kind=table.feature_kind,
+        feature_kind=table.feature_kind, feature_types=list(table.feature_types.values()) or None,
     )  # fmt: skip
+
+
+def make_model(method: str, table: LabelTable) -> Any:
+    """Return a method for the features of a table: one that takes views weights columns of several kinds."""
+    from skpml.registry import get_method
+
+    model = get_method(method)()
+    if len(table.views) < 2 or len(table.ids) > _MOST_ROWS_OF_VIEWS or "views" not in model.get_params():
+        return method
+    return model.set_params(views=table.views)

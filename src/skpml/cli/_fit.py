@@ -62,8 +62,11 @@ def fit(
     with ui.progress_bar(f"reading {source}") as update:
         table = ui.read_source(source, reading, truth=True, random_state=seed, progress=update)
         _check_data(source, table, allow_empty)
-        ui.show_reading(table)
+        plain = table.feature_kind not in ("text", "mixed")
+        ui.show_reading(table, *(() if plain else (f"Learning from {ui.describe_features(table)}.",)))
         update(0, None, "preparing")
+        if len(table.views) > 1 and model.get_params().get("views", table) is None:
+            model.set_params(views=table.views)
         try:
             _fit_model(model, table, update)
         except ValueError as error:
@@ -103,7 +106,8 @@ def _parse_value(text: str) -> Any:
 def _check_data(source: str, table: Table, allow_empty: bool) -> None:
     """Refuse data without features and, unless allowed, with empty rows or labels: mostly reading mistakes."""
     if table.X is None or not table.X.shape[1]:
-        raise click.ClickException(f"{source} has labels only; there are no features to learn from")
+        unused = "".join(f"; {name!r} {reason}" for name, reason in list(table.unused.items())[:5])
+        raise click.ClickException(f"{source} has labels only; there are no features to learn from{unused}")
     if allow_empty:
         return
     for axis, what in ((1, "rows without candidates"), (0, "labels that no row carries")):

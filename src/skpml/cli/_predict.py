@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def predict(*, model_file: Path, source: str, target: Path, force: bool, reading: dict[str, Any]) -> None:
     """Predict the labels of new rows.
 
-    DATA must have the features that the model was fitted to. A table needs the numeric columns, or the text column, by
-    name and in any order; other columns are ignored and labels are not needed. Embeddings are an .npy or .npz file. Any
-    other data set, a file or a name, is read with its labels.
+    DATA must have the features that the model was fitted to. A table needs its columns of numbers, categories and texts
+    by name and in any order; other columns are ignored and labels are not needed. Embeddings are an .npy or .npz file.
+    Any other data set, a file or a name, is read with its labels.
 
     Each line of OUT.csv holds the row (counted from 0), its name (with --id), the predicted labels ("beach;sea") and a
     column "probability:LABEL" per label. Models of the methods candidate-likelihood, the default of 'skpml clean' and
@@ -67,6 +67,8 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
         with replacing(target, overwrite=True) as (temporary,):
             write_rows(temporary, header, lines)
     ui.show_reading(rows)
+    for note in _describe_unseen(model, info, rows.X):
+        ui.say(f"Note: {note}.")
     ui.say(f"Wrote {target}: {ui.format_count(rows.X.shape[0], 'row')}.")
 
 
@@ -91,11 +93,11 @@ def read_model_rows(
     if ui.is_table(source) and kind != "embeddings" and names is not None:
         arguments = ui.table_arguments({**reading, "embeddings": None})
         given = arguments["columns"] if labeled else Columns(id=reading["id"])
-        wanted = {"text": names[0], "features": None} if kind == "text" else {"text": None, "features": names}
-        arguments["columns"] = replace(given, **wanted)
+        arguments["columns"] = replace(given, **_columns_of(names, info))
         table = read_table(
-            source, labeled=labeled, truth=labeled, text_components=None, progress=progress, **arguments
-        )
+            source, labeled=labeled, truth=labeled, only_numbers=kind == "columns", text_components=None,
+            progress=progress, **arguments,
+        )  # fmt: skip
     else:
         _check_kind(source, reading, model, info)
         if not labeled and _is_bare_matrix(source, kind):
@@ -111,14 +113,35 @@ def read_model_rows(
     return table
 
 
+def _columns_of(names: Sequence[str], info: ModelInfo) -> dict[str, Any]:
+    """Return which columns of a table a model needs, as arguments of ``Columns``."""
+    types = info.feature_types or ("text" if info.feature_kind == "text" else "number",) * len(names)
+    of_type = {
+        kind: tuple(name for name, each in zip(names, types, strict=True) if each == kind)
+        for kind in set(types)
+    }
+    text = of_type.get("text", (None,))[0]
+    features = (*of_type.get("number", ()), *of_type.get("text", ()))
+    return {"text": text, "features": features, "categories": of_type.get("category", ())}
+
+
+def _describe_unseen(model: Any, info: ModelInfo, X: Any) -> Iterator[str]:
+    """Yield a note about each column with categories that the model was not fitted to."""
+    from skpml.tables import format_names
+
+    if info.feature_kind == "mixed" and info.feature_names is not None:
+        for column, unseen in model.steps[0][1].find_unseen(X).items():
+            listed = format_names([repr(value) if value else "missing values" for value in unseen])
+            yield f"{info.feature_names[column]!r} has categories that the model does not know: {listed}"
+
+
 def _check_kind(source: str, reading: dict[str, Any], model: Any, info: ModelInfo) -> None:
     """Refuse data of another kind than the model was fitted to."""
-    if info.feature_kind == "text":
-        assert info.feature_names is not None
-        problem = (
-            f"{source} is not a table, but the model needs the texts of a column {info.feature_names[0]!r}"
-        )
-        raise click.ClickException(problem)
+    if info.feature_kind in ("text", "mixed"):
+        from skpml.tables import format_names
+
+        names = format_names([repr(name) for name in info.feature_names or ()])
+        raise click.ClickException(f"{source} is not a table, but the model needs columns of one: {names}")
     if info.feature_kind == "embeddings" and ui.is_table(source) and reading["embeddings"] is None:
         raise click.ClickException(
             f"{source} is a table, but the model was fitted to embeddings: give an .npy or .npz file with "
@@ -194,6 +217,8 @@ def evaluate(
         ui.say(json.dumps(facts, indent=2))
         return
     ui.show_reading(table)
+    for note in _describe_unseen(model, info, table.X):
+        ui.say(f"Note: {note}.")
     listing = ui.make_table("metric", "value", "better", right=["value"])
     for name, value in found.items():
         direction = "higher" if metrics.METRICS[name].greater_is_better else "lower"

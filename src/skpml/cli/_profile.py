@@ -64,10 +64,11 @@ def profile(*, source: str, reading: dict[str, Any]) -> None:
         try:
             table = ui.read_source(source, reading, **options)
         except TableError as error:
-            if reading["features"] or error.expected != "a finite number":
+            if reading["features"] or error.column is None or error.expected is None:
                 raise
             # The labels can be shown even if the features cannot be read yet.
-            table, problem = ui.read_source(source, {**reading, "features": []}, **options), error
+            only_labels = {**reading, "features": [], "categories": ()}
+            table, problem = ui.read_source(source, only_labels, **options), error
     found = profile_table(table)
     ui.show_reading(table)
     for note in describe_oddities(found):
@@ -78,8 +79,12 @@ def profile(*, source: str, reading: dict[str, Any]) -> None:
     for what, count in (("rows", found.n_rows), ("labels", len(found.label_counts)), ("tags", found.n_tags)):
         facts.add_row(what, f"{count:,}")
     for role, names in found.columns.items():
-        facts.add_row(role if role in ("ignored", "not used") else f"as {role}", format_names(names))
+        facts.add_row(role if role == "ignored" else f"as {role}", format_names(names))
+    if found.unused:
+        facts.add_row("not used", format_names(list(found.unused)))
     ui.show_table(facts)
+    if found.n_missing:
+        _show_bars("column", found.n_missing, found.n_rows, count="missing")
     shown = dict(list(found.label_counts.items())[:_MOST_LABELS])
     _show_bars("label", shown, found.n_rows)
     if (more := len(found.label_counts) - len(shown)) > 0:
@@ -87,12 +92,12 @@ def profile(*, source: str, reading: dict[str, Any]) -> None:
     _show_bars("tags per row", {str(size): count for size, count in found.tags_per_row.items()}, found.n_rows)
 
 
-def _show_bars(title: str, counts: Mapping[str, int], n_rows: int) -> None:
+def _show_bars(title: str, counts: Mapping[str, int], n_rows: int, *, count: str = "rows") -> None:
     """Print counts as a table with bars."""
-    table = ui.make_table(title, "rows", "share", "", right=["rows", "share"])
+    table = ui.make_table(title, count, "share", "", right=[count, "share"])
     longest = max(counts.values(), default=0) or 1
-    for name, count in counts.items():
-        bar = "█" * max(round(_BAR * count / longest), min(count, 1))
-        table.add_row(name, f"{count:,}", f"{count / n_rows:.0%}", bar)
+    for name, number in counts.items():
+        bar = "█" * max(round(_BAR * number / longest), min(number, 1))
+        table.add_row(name, f"{number:,}", f"{number / n_rows:.0%}", bar)
     ui.say("")
     ui.show_table(table)

@@ -40,7 +40,10 @@ def read_tabular(
     if unknown := set(options).difference(_COLUMN_OPTIONS, _DIALECT_OPTIONS):
         raise TypeError(f"tables have no option {unknown.pop()!r}")
     dialect = Dialect(**{name: options.pop(name) for name in _DIALECT_OPTIONS if name in options})
-    table = read_table(path, columns=Columns(**options), dialect=dialect, separator=separator, truth=True)
+    # Medians and categories of all rows would tell a training row about the others.
+    table = read_table(
+        path, columns=Columns(**options), dialect=dialect, separator=separator, truth=True, only_numbers=True
+    )
     return to_dataset(table, on_empty=on_empty)
 
 

@@ -12,13 +12,15 @@ from skpml.tables._arrow import write_parquet
 from skpml.tables._formats import TABLE_SUFFIXES, TEXT_SUFFIXES
 from skpml.tables._features import as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
-from skpml.tables._table import FeatureKind, LabelMatrix, Table, read_table
+from skpml.tables._mixed import ColumnFeatures
+from skpml.tables._table import ColumnType, FeatureKind, LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled, number_names
 from skpml.tables._tags import find_twins, fold_tag
 from skpml.tables._profile import Profile, profile_table
 from skpml.tables._copying import check_changes, check_suffix, clean_frame, write_cleaned, write_tags
 
 __all__ = [
+    "ColumnFeatures",
     "Columns",
     "Dialect",
     "Profile",

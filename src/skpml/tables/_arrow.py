@@ -12,7 +12,7 @@ import numpy as np
 from skpml.tables._columns import FLAGS, format_names
 from skpml.tables._errors import TableError, check_unpacked_size, parsing, require_extra
 from skpml.tables._rows import BadCell, Progress
-from skpml.tables._values import as_tags
+from skpml.tables._values import as_tags, parse_value
 
 ARROW_SUFFIXES = (".arrow", ".feather")
 _BATCH_ROWS = 8192
@@ -58,6 +58,14 @@ class ArrowBatch:
         }
         matrix = np.column_stack(matrices)
         return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+
+    def cells(self, name: str) -> list[float | str]:
+        """Values of a column as numbers, NaN where one is missing, and texts."""
+        return [parse_value(value) for value in self._batch.column(name).to_pylist()]
+
+    def advise(self, _: str) -> tuple[str, ...]:
+        """Numbers are written in one way."""
+        return ()
 
     def flags(self, names: Sequence[str]) -> Any:
         """Values of some 0/1 columns as a matrix; BadCell names the first that is neither."""

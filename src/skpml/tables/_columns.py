@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +16,11 @@ from skpml.tables._errors import Argument, TableError
 TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN = "tags", "candidates", "truth"
 CANDIDATE_PREFIX, TRUTH_PREFIX = "candidate:", "truth:"
 FLAGS = {"0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "false": 0, "no": 0, "1": 1, "1.0": 1, "true": 1, "yes": 1}
+# Cells without a value.
+_MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
+_TRUTH_VALUES = {"false": 0.0, "true": 1.0}
 _MOST_ITEMS, _MOST_CHARACTERS = 5, 60
-_LISTS = ("labels", "true_labels", "features", "ignore", "label_names")
+_LISTS = ("labels", "true_labels", "features", "categories", "ignore", "label_names")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +40,17 @@ class Columns:
     true_labels : sequence of str, optional
         The 0/1 columns of true labels, in the order of `labels`. By default those that begin with `true_prefix`.
     text : str, optional
-        Column of texts.
+        Column of texts, to learn from and to be shown to a person.
     image : str, optional
         Column of paths of images, to be shown to a person.
     id : str, optional
         Column that names the rows. By default rows are named by their numbers.
     features : sequence of str, optional
-        Columns of numbers to learn from, in this order. By default all columns that are nothing else. An empty list
-        reads no features.
+        Columns to learn from, in this order: numbers, categories, and the text if it is named here too. By default the
+        text and all columns that are nothing else and that a model can use. An empty list reads no features.
+    categories : sequence of str, default=()
+        Columns to learn from whose values are categories, even if they are numbers, or if many differ. By default
+        columns of few different texts are.
     ignore : sequence of str, default=()
         Columns to leave out.
     prefix, true_prefix : str
@@ -71,6 +78,7 @@ class Columns:
     image: str | None = None
     id: str | None = None
     features: Sequence[str] | None = None
+    categories: Sequence[str] = ()
     ignore: Sequence[str] = ()
     prefix: str = CANDIDATE_PREFIX
     true_prefix: str = TRUTH_PREFIX
@@ -93,13 +101,13 @@ class Columns:
     @property
     def named(self) -> tuple[str, ...]:
         """All columns that are named."""
-        lists = (self.ignore, self.labels or (), self.true_labels or (), self.features or ())
+        lists = (self.ignore, self.labels or (), self.true_labels or (), self.features or (), self.categories)
         return tuple(dict.fromkeys((*self._single, *(name for names in lists for name in names))))
 
     @property
     def not_numbers(self) -> tuple[str, ...]:
         """Columns that are named as something else than numbers, and the usual columns of tags."""
-        return (*self._single, *self.ignore, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN)
+        return (*self._single, *self.ignore, *self.categories, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN)
 
     @property
     def _single(self) -> tuple[str, ...]:
@@ -123,12 +131,18 @@ def looks_like_labels(columns: Columns, name: str) -> bool:
 
 
 class Resolved(NamedTuple):
-    """What each column of a file is, and the labels as far as the header tells them."""
+    """What each column of a file is, and the labels as far as the header tells them.
+
+    The features include the categories and do not include the text; `guessed` are those that nobody named, which are
+    left out if a model cannot use them.
+    """
 
     columns: Columns
     label_names: tuple[str, ...] | None
-    other_labels: tuple[str, ...]
-    unused: tuple[str, ...]
+    other_labels: tuple[str, ...] = ()
+    guessed: frozenset[str] = frozenset()
+    learns_text: bool = False
+    unused: tuple[str, ...] = ()
 
     @property
     def read(self) -> list[str]:
@@ -143,14 +157,21 @@ def resolve_rows(path: Path, header: Sequence[str], wanted: Columns) -> Resolved
     """Check that a file without labels has all columns that are named; nothing else is read."""
     present, named = set(header), set(wanted.named)
     _check_distinct(path, [name for name in header if name in named])
-    features = wanted.features or ()
+    features, learns_text = _named_features(wanted)
     if missing := [name for name in features if name not in present]:
         problem = (
             f"lacks {len(missing)} of the {len(features)} columns that are needed: {format_names(missing)}"
         )
-        raise TableError(problem, path=path, column=missing[0], expected=tuple(features))
+        raise TableError(problem, path=path, column=missing[0], expected=features)
     _check_present(path, header, wanted.named)
-    return Resolved(replace(wanted, features=features), (), (), ())
+    return Resolved(replace(wanted, features=features), (), learns_text=learns_text)
+
+
+def _named_features(wanted: Columns) -> tuple[tuple[str, ...], bool]:
+    """Return the columns that are named as features but for the text, and whether the text is a feature."""
+    named = dict.fromkeys((*(wanted.features or ()), *wanted.categories))
+    learns_text = wanted.text is not None and (wanted.features is None or wanted.text in named)
+    return tuple(name for name in named if name != wanted.text), learns_text
 
 
 def resolve_columns(
@@ -174,25 +195,33 @@ def resolve_columns(
             problem = f"column {name!r} holds labels, so it cannot be the {role} too"
             raise TableError(problem, path=path, column=name)
     taken = {*labels, *wanted.ignore, *single.values()}
-    if wanted.features is not None:
-        features = tuple(wanted.features)
-        if both := [name for name in features if name in taken]:
-            problem = f"columns cannot be features and something else: {format_names(both)}"
-            raise TableError(problem, path=path, column=both[0])
-    elif wanted.text is not None or embeddings:
-        features = ()
-    else:
+    features, learns_text = _named_features(wanted)
+    if both := [name for name in features if name in taken]:
+        problem = f"columns cannot be features and something else: {format_names(both)}"
+        raise TableError(problem, path=path, column=both[0])
+    guessed: frozenset[str] = frozenset()
+    if embeddings:
+        learns_text = False
+    elif wanted.features is None:
         taken.update(others)
-        features = tuple(name for name in header if name not in taken)
-    if not (features or truth or embeddings or wanted.features is not None or wanted.text is not None):
-        raise TableError(
-            "has no columns left to learn from: name a column of text (", Argument("text", ...), "), a file of "
-            "embeddings (", Argument("embeddings", ...), ") or numeric columns (", Argument("features", ...), ")",
-            path=path,
-        )  # fmt: skip
-    resolved = Resolved(replace(found, features=features), label_names, others, ())
+        free = tuple(name for name in header if name not in taken)
+        guessed = frozenset(free).difference(features)
+        features = free
+    if not (features or truth or embeddings or learns_text or wanted.features is not None):
+        raise no_features(path)
+    resolved = Resolved(replace(found, features=features), label_names, others, guessed, learns_text)
     unread = set(header).difference(resolved.read, others, wanted.ignore)
     return resolved._replace(unused=tuple(name for name in header if name in unread))
+
+
+def no_features(path: Path, unused: Mapping[str, str] | None = None) -> TableError:
+    """Return the error of a table that has no columns to learn from; `unused` has reasons by column."""
+    why = "".join(f" {name!r} {reason}," for name, reason in list((unused or {}).items())[:_MOST_ITEMS])
+    return TableError(
+        f"has no columns left to learn from:{why} name a column of text (", Argument("text", ...), "), a file of "
+        "embeddings (", Argument("embeddings", ...), ") or columns of numbers or categories (",
+        Argument("features", ...), ")", path=path, value=dict(unused or {}),
+    )  # fmt: skip
 
 
 def name_list_columns(wanted: Columns, header: Sequence[str]) -> Columns:
@@ -297,6 +326,21 @@ def _check_present(path: Path, header: Sequence[str], names: Sequence[str]) -> N
 def parse_flag(text: str) -> int:
     """Return 0 or 1 for a cell of a 0/1 column; KeyError for anything else."""
     return FLAGS[text.strip().lower()]
+
+
+def parse_number(text: str, number: Callable[[str], float] = float) -> float | str:
+    """Return the number that a cell holds, NaN if it is missing, or else its text; true and false are 1 and 0."""
+    text = text.strip()
+    if (folded := text.lower()) in _MISSING:
+        return nan
+    if folded in _TRUTH_VALUES:
+        return _TRUTH_VALUES[folded]
+    try:
+        # Python reads 1_000 as a number, which the file may not mean.
+        value = text if "_" in text else number(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str) or isfinite(value) else text
 
 
 def check_file(path: Path) -> None:

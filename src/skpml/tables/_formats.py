@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeAlias
 
-from skpml.tables._arrow import ARROW_SUFFIXES, ArrowRows, ParquetRows
+from skpml.tables._arrow import ARROW_SUFFIXES, ArrowBatch, ArrowRows, ParquetRows
 from skpml.tables._columns import check_known_suffix
 from skpml.tables._dialect import Dialect
 from skpml.tables._excel import excel_rows
 from skpml.tables._json import JSON_SUFFIXES, json_rows
-from skpml.tables._rows import CsvRows, Progress
-from skpml.tables._values import ValueRows
+from skpml.tables._rows import CsvBatch, CsvRows, Progress
+from skpml.tables._values import ValueBatch, ValueRows
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIX, EXCEL_SUFFIX = ".parquet", ".xlsx"
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, PARQUET_SUFFIX, *ARROW_SUFFIXES, *JSON_SUFFIXES, EXCEL_SUFFIX)
+Batch: TypeAlias = CsvBatch | ArrowBatch | ValueBatch
 Rows: TypeAlias = CsvRows | ParquetRows | ArrowRows | ValueRows
 
 

@@ -28,7 +28,11 @@ class Profile:
     n_repeated : int
         Number of rows that have the tags and the features (or the text) of an earlier row.
     columns : dict
-        Columns of the file by what they are used for; those that are not used are under ``"not used"``.
+        Columns of the file by what they are used for.
+    unused : dict
+        Columns that are not used, and why.
+    n_missing : dict
+        Number of missing values of columns to learn from that lack some.
 
     See Also
     --------
@@ -42,6 +46,8 @@ class Profile:
     twins: tuple[tuple[str, ...], ...]
     n_repeated: int
     columns: dict[str, tuple[str, ...]]
+    unused: dict[str, str]
+    n_missing: dict[str, int]
 
     @property
     def n_untagged(self) -> int:
@@ -103,6 +109,8 @@ def profile_table(table: Table) -> Profile:
         twins=tuple(find_twins(table.label_names)),
         n_repeated=_count_repeated(table),
         columns=_list_columns(table),
+        unused=dict(table.unused),
+        n_missing=dict(table.n_missing),
     )
 
 
@@ -112,6 +120,8 @@ def _count_repeated(table: Table) -> int:
         content: Any = table.texts
     elif table.X is None or not table.X.shape[1]:
         return 0
+    elif table.X.dtype == object:
+        content = list(map(repr, table.X.tolist()))
     elif hasattr(table.X, "indptr"):
         rows = (table.X[[row]] for row in range(table.X.shape[0]))
         content = [row.indices.tobytes() + row.data.tobytes() for row in rows]
@@ -126,9 +136,9 @@ def _list_columns(table: Table) -> dict[str, tuple[str, ...]]:
     roles = {
         "tags": columns.label_columns,
         "true labels": columns.true_label_columns,
-        "features": tuple(columns.features or ()),
+        "numbers": tuple(name for name in columns.features or () if name not in columns.categories),
+        "categories": tuple(columns.categories),
         **{role: (name,) for role in ("text", "image", "id") if (name := getattr(columns, role)) is not None},
         "ignored": tuple(columns.ignore),
-        "not used": table.unused,
     }
     return {role: names for role, names in roles.items() if names}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpml.tables._columns import parse_flag
+from skpml.tables._columns import parse_flag, parse_number
 from skpml.tables._dialect import THOUSANDS, Dialect, parser_options, wrong_encoding
 from skpml.tables._errors import Argument, TableError
 
@@ -142,9 +142,17 @@ class CsvBatch:
 
     tags = texts
 
+    @property
+    def _number(self) -> Callable[[str], float]:
+        return float if self._decimal == "." else _comma_number
+
+    def cells(self, name: str) -> list[float | str]:
+        """Cells of a column as numbers, NaN where one is missing, and texts."""
+        return [parse_number(text, self._number) for text in self.texts(name)]
+
     def numbers(self, names: Sequence[str]) -> Any:
         """Cells of some columns as a matrix of finite numbers; BadCell names the first that is not one."""
-        number = float if self._decimal == "." else _comma_number
+        number = self._number
         pick, values = self._picker(names), array("d")
         try:
             for record in self._records:
@@ -176,10 +184,11 @@ class CsvBatch:
         for row, record in enumerate(self._records):
             for name, cell in zip(names, pick(record.cells), strict=True):
                 if not _is_finite(cell, parse):
-                    advice = () if parse is parse_flag else self._decimal_advice(cell)
+                    advice = () if parse is parse_flag else self.advise(cell)
                     raise BadCell(name, row, cell, expected, *advice)
 
-    def _decimal_advice(self, cell: str) -> tuple[str | Argument, ...]:
+    def advise(self, cell: str) -> tuple[str | Argument, ...]:
+        """Return what to do if a cell is a number with another decimal mark; nothing if it is none."""
         other = "," if self._decimal == "." else "."
         if other == "," and THOUSANDS.fullmatch(cell):
             cell = cell.strip()

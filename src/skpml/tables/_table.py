@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml.embeddings import EmbeddingError, TextEmbedder, embed_texts
-from skpml.tables._arrow import ArrowBatch
 from skpml.tables._columns import (
     Columns,
     Resolved,
@@ -22,6 +21,8 @@ from skpml.tables._columns import (
     format_names,
     looks_like_labels,
     name_list_columns,
+    no_features,
+    parse_number,
     quote_text,
     resolve_columns,
     resolve_rows,
@@ -29,8 +30,10 @@ from skpml.tables._columns import (
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._errors import Argument, TableError, refuse_arguments
 from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features, read_embeddings
-from skpml.tables._formats import EXCEL_SUFFIX, TABLE_SUFFIXES, TEXT_SUFFIXES, Rows, open_rows
-from skpml.tables._rows import BadCell, CsvBatch, Progress
+from skpml.tables._formats import EXCEL_SUFFIX, TABLE_SUFFIXES, TEXT_SUFFIXES, Batch, Rows, open_rows
+from skpml.tables._kinds import FeatureCollector, Features
+from skpml.tables._mixed import Embedded, join_columns, stack_columns
+from skpml.tables._rows import BadCell, Progress
 from skpml.tables._tags import (
     LISTS,
     TAG_SEPARATOR,
@@ -43,11 +46,11 @@ from skpml.tables._tags import (
     fold_tag,
     split_tags,
 )
-from skpml.tables._values import ValueBatch, ValueRows, frame_rows
+from skpml.tables._values import ValueRows, frame_rows
 
 LabelMatrix = NDArray[np.uint8]
-FeatureKind = Literal["columns", "text", "embeddings"]
-_MISSING = ("", "nan", "na", "null", "none", "inf", "-inf")
+FeatureKind = Literal["columns", "text", "mixed", "embeddings"]
+ColumnType = Literal["number", "category", "text"]
 # More cells than this are not labels of rows; the column holds something else, such as text.
 _MOST_CELLS = 1 << 31
 # So are more labels than this if they occur less than twice, on average.
@@ -63,15 +66,22 @@ class Table:
     path : Path
         The file.
     X : ndarray or CSR array of shape (n_rows, n_features)
-        What a model learns from: numbers, or a single column of texts for a fitted model of texts.
+        What a model learns from: numbers, or columns of numbers, categories and texts as they are for a fitted model.
     candidates : ndarray of uint8 of shape (n_rows, n_labels) or None
         1 where the row carries the label; None where labels were not read.
     truth : ndarray of uint8 of shape (n_rows, n_labels) or None
         1 where the label is true; None where true labels were not read.
     label_names, feature_names : tuple of str
         Names of the columns of `candidates` and of `X`.
-    feature_kind : {"columns", "text", "embeddings"}
-        Where `X` comes from.
+    feature_kind : {"columns", "text", "mixed", "embeddings"}
+        Where `X` comes from: complete columns of numbers, a column of texts, columns of several kinds or with missing
+        values, or another file.
+    feature_types : dict of str to {"number", "category", "text"}
+        What the columns hold that a mixed `X` comes from, in the order that `transformer` takes them.
+    views : dict of str to list of int
+        Columns of a mixed `X` by their kind, for methods that weight them, as :mod:`skpml.views`.
+    n_missing : dict of str to int
+        Number of missing values of columns that lack some.
     ids : tuple of str
         A name for each row: from the id column, else its number, counted from 0.
     texts, images : tuple of str or None
@@ -92,12 +102,12 @@ class Table:
         Sheet of an Excel file.
     frame : object or None
         The data frame that was read, if it was none of a file.
-    text_transformer : transformer or None
-        What made `X` from texts, fitted; it takes a table of one column of text.
+    transformer : transformer or None
+        What made `X` from texts or from columns of several kinds, fitted; it takes these columns.
     dataset : object or None
         The data set of a file that is not a table.
-    unused : tuple of str
-        Columns that were not named and are not read, such as those beside a column of texts.
+    unused : dict of str to str
+        Columns that are not used, and why, unless the features are named.
     notes : tuple of str
         What a person should know about the file, one sentence each.
 
@@ -114,6 +124,9 @@ class Table:
     label_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     feature_kind: FeatureKind = "columns"
+    feature_types: dict[str, ColumnType] = field(default_factory=dict)
+    views: dict[str, list[int]] = field(default_factory=dict)
+    n_missing: dict[str, int] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] | None = None
     images: tuple[str, ...] | None = None
@@ -125,9 +138,9 @@ class Table:
     dialect: Dialect | None = None
     sheet: str | None = None
     frame: Any = None
-    text_transformer: Any = None
+    transformer: Any = None
     dataset: Any = None
-    unused: tuple[str, ...] = ()
+    unused: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -148,6 +161,7 @@ def read_table(
     embeddings: str | Path | None = None,
     labeled: bool = True,
     truth: bool = False,
+    only_numbers: bool = False,
     text_components: int | None = 200,
     text_model: str | None = None,
     random_state: int = 0,
@@ -155,9 +169,12 @@ def read_table(
 ) -> Table:
     """Read a table from a file or from a data frame.
 
-    Features are, in this order: the `embeddings`, the columns named as features, the text, or all columns that are
-    nothing else. A column of lists of equally many numbers is as many features. Rows without labels are kept. A missing
-    value of a column of tags means no tag.
+    Features are the `embeddings`, or the columns that are named as features, or the text and all columns that are
+    nothing else. Columns of few different texts are categories, with a feature each; true and false are 1 and 0. A
+    missing number is replaced by the median, and if many are missing, another feature tells where; a missing category
+    is one of its own. Columns that are neither named nor of use, such as names or dates, are left out; ``unused`` tells
+    why. A column of lists of equally many numbers is as many features. Rows without labels are kept. A missing value of
+    a column of tags means no tag.
 
     Parameters
     ----------
@@ -186,8 +203,10 @@ def read_table(
     truth : bool, default=False
         Also read true labels that are found by name. If there are no other labels, they are the candidates too, and
         the table may lack features. If False, only true labels that are named are read.
+    only_numbers : bool, default=False
+        Whether an incomplete column of numbers, or one of categories, is an error.
     text_components : int or None, default=200
-        Largest number of features that are made from texts; None leaves them as a column of texts.
+        Largest number of features that are made from texts; None leaves texts, categories and missing values as they are.
     text_model : str, optional
         Language model of sentence-transformers that turns texts into features instead of their words: its name or its
         folder. The embeddings are kept beside the file, in a file whose name ends with ``.embeddings.npz``.
@@ -229,7 +248,7 @@ def read_table(
     frame = None if isinstance(path, (str, PathLike)) else path
     path = Path("data frame" if frame is not None else path)
     columns, suffix = columns or Columns(), path.suffix.lower()
-    if embeddings is not None and columns.features is not None:
+    if embeddings is not None and (columns.features is not None or columns.categories):
         both = Argument("features"), " and ", Argument("embeddings")
         raise TableError(*both, " exclude each other: a model learns from one of them")
     if separator == "":
@@ -251,9 +270,9 @@ def read_table(
         if (value := getattr(columns, name)) is not None:
             problem = " does not apply with labeled=False, which reads no labels"
             raise TableError(Argument(name), problem, path=path, value=value)
-    if not labeled and (columns.features is None) == (columns.text is None):
+    if not labeled and columns.features is None and columns.text is None and not columns.categories:
         either = "the ", Argument("features"), " or the ", Argument("text")
-        raise TableError("name either ", *either, " of the model", path=path)
+        raise TableError("name ", *either, " of the model", path=path)
     if frame is None and suffix in TEXT_SUFFIXES and not path.is_dir():
         dialect = detect_dialect(
             path, dialect, columns=columns.named, numbers=columns.features, not_numbers=columns.not_numbers,
@@ -274,49 +293,116 @@ def read_table(
         resolved = resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
     else:
         resolved = resolve_rows(path, rows.header, columns)
-    content = _Content(path, resolved, separator, labeled=labeled, merge_case=merge_case)
+    content = _Content(
+        path, resolved, separator, labeled=labeled, merge_case=merge_case, only_numbers=only_numbers
+    )
     for batch in rows.batches(resolved.read):
         content.add(batch)
     if not content.n_rows:
         raise TableError("has a header but no rows", path=path)
-    columns, shown = resolved.columns, {role: tuple(values) for role, values in content.shown.items()}
+    shown = {role: tuple(values) for role, values in content.shown.items()}
     candidates, true, label_names = content.labels()
-    X, transformer, names = content.numbers(), None, content.feature_names
-    if wanted_features and names != wanted_features and set(names) >= set(wanted_features):
+    features = content.features(label_names)
+    if not (features.used or resolved.learns_text or truth or embeddings is not None) and resolved.guessed:
+        raise no_features(path, features.unused)
+    elements = [name for name in wanted_features if name != columns.text and name not in features.categories]
+    if elements and set(features.number_names) >= set(elements):
         # A model names the elements of lists that its file holds.
-        place = {name: column for column, name in enumerate(names)}
-        X, names = X[:, [place[name] for name in wanted_features]], wanted_features
-    kind: FeatureKind = "columns"
+        features = features.pick_numbers(elements)
+    columns = replace(
+        resolved.columns,
+        features=tuple(name for name in resolved.columns.features or () if name not in features.unused),
+        categories=tuple(features.categories),
+    )
+    embedded = {str(columns.text): shown["text"]} if resolved.learns_text else {}
     if embeddings is not None:
-        X, kind = read_embeddings(embeddings, table=path, n_rows=content.n_rows), "embeddings"
-    elif not names and columns.text is not None:
-        X, kind = as_text_column(shown["text"]), "text"
-        if labeled and text_components is not None:
-            if progress is not None:
-                progress(0, None, "turning texts into features")
-            try:
-                if text_model is None:
-                    options = {"n_components": text_components, "random_state": random_state}
-                    transformer = fit_text_features(shown["text"], **options)
-                    X = transformer.transform(X)
-                else:
-                    cache = path.with_name(f"{path.name}.embeddings.npz") if frame is None else None
-                    X = embed_texts(shown["text"], text_model, cache=cache, progress=progress)
-                    transformer = TextEmbedder(model=text_model)
-            except TableError as error:
-                problem = f"column {columns.text!r} cannot be learned from: {error.problem}"
-                raise TableError(problem, path=path, column=columns.text) from error
-            except EmbeddingError as error:
-                raise TableError(Argument("text_model"), f": {error}", value=text_model) from error
+        X = read_embeddings(embeddings, table=path, n_rows=content.n_rows)
+        made = _made(X, "embeddings", number_names("embeddings", X.shape[1]))
+    elif not embedded and features.are_plain:
+        made = _made(features.numbers, "columns", features.number_names)
+    elif text_components is None or not labeled:
+        made = _leave_columns(features, embedded)
+    else:
+        cache = path.with_name(f"{path.name}.embeddings.npz") if frame is None else None
+        options: dict[str, Any] = {
+            "n_components": text_components,
+            "model": text_model,
+            "random_state": random_state,
+        }
+        others = {
+            column: _embed_texts(path, column, texts, cache=cache, progress=progress, **options)
+            for column, texts in embedded.items()
+        }
+        made = _make_features(features, others)
+    unused = dict.fromkeys(resolved.unused if embeddings is not None else (), "is beside the embeddings")
     table = Table(
-        path=path, X=X, candidates=candidates, truth=true, label_names=label_names, feature_kind=kind,
-        feature_names=names if kind == "columns" else number_names(kind, X.shape[1]),
+        path=path, candidates=candidates, truth=true, label_names=label_names, **made,
+        n_missing=features.count_missing(),
         ids=shown.get("id", tuple(map(str, range(content.n_rows)))), texts=shown.get("text"), images=shown.get("image"),
         columns=columns, separator=content.separator, merge_case=merge_case, dialect=dialect,
-        sheet=rows.sheet if isinstance(rows, ValueRows) else None, frame=frame,
-        text_transformer=transformer, unused=resolved.unused, notes=(*content.notes(), *rows.notes),
+        sheet=rows.sheet if isinstance(rows, ValueRows) else None, frame=frame, unused=unused | features.unused,
+        notes=(*features.describe_missing(), *content.notes(), *rows.notes),
     )  # fmt: skip
     return _skip_untagged(table) if skip_untagged else _note_untagged(table)
+
+
+def _made(
+    X: Any,
+    kind: FeatureKind,
+    names: tuple[str, ...],
+    types: dict[str, ColumnType] | None = None,
+    views: dict[str, list[int]] | None = None,
+    transformer: Any = None,
+) -> dict[str, Any]:
+    """Return what a model learns from, as fields of a table."""
+    return {"X": X, "feature_kind": kind, "feature_names": names, "feature_types": types or {}, "views": views or {},
+            "transformer": transformer}  # fmt: skip
+
+
+def _list_types(features: Features, texts: Iterable[str]) -> dict[str, ColumnType]:
+    """Return the columns of a mixed matrix, in order, and what they hold."""
+    types: dict[str, ColumnType] = dict.fromkeys(features.number_names, "number")
+    types |= dict.fromkeys(features.categories, "category")
+    return types | dict.fromkeys(texts, "text")
+
+
+def _leave_columns(features: Features, texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return texts, categories and numbers as they are."""
+    if not features.used:
+        return _made(as_text_column(next(iter(texts.values()))), "text", number_names("text", 1))
+    types = _list_types(features, texts)
+    return _made(stack_columns(features, list(texts.values())), "mixed", tuple(types), types)
+
+
+def _make_features(features: Features, texts: Mapping[str, Embedded]) -> dict[str, Any]:
+    """Turn texts, categories and numbers into one matrix."""
+    if not features.used:
+        found = next(iter(texts.values()))
+        names = number_names("text", found.X.shape[1])
+        return _made(found.X, "text", names, transformer=found.transformer)
+    joined = join_columns(features, list(texts.values()))
+    types = _list_types(features, texts)
+    return _made(joined.X, "mixed", joined.names, types, joined.views, joined.transformer)
+
+
+def _embed_texts(
+    path: Path, column: str, texts: Sequence[str], *, n_components: int, model: str | None, random_state: int,
+    cache: Path | None, progress: Progress | None,
+) -> Embedded:  # fmt: skip
+    """Turn texts into features by a language model, or by their words."""
+    if progress is not None:
+        progress(0, None, "turning texts into features")
+    try:
+        if model is not None:
+            X = embed_texts(texts, model, cache=cache, progress=progress)
+            return Embedded("text", X, TextEmbedder(model=model))
+        transformer = fit_text_features(texts, n_components=n_components, random_state=random_state)
+        return Embedded("text", transformer.transform(as_text_column(texts)), transformer)
+    except TableError as error:
+        problem = f"column {column!r} cannot be learned from: {error.problem}"
+        raise TableError(problem, path=path, column=column) from error
+    except EmbeddingError as error:
+        raise TableError(Argument("text_model"), f": {error}", value=model) from error
 
 
 def _note_untagged(table: Table) -> Table:
@@ -348,16 +434,19 @@ class _Content:
     """What the columns of a table hold, collected batch by batch without the text of the file."""
 
     def __init__(
-        self, path: Path, resolved: Resolved, separator: str | None, *, labeled: bool, merge_case: bool
-    ) -> None:
+        self, path: Path, resolved: Resolved, separator: str | None, *, labeled: bool, merge_case: bool,
+        only_numbers: bool,
+    ) -> None:  # fmt: skip
         self.path, self.resolved, self.n_rows = path, resolved, 0
         self.separator = TAG_SEPARATOR if separator is None else separator
         columns = resolved.columns
         self.shown: dict[str, list[str]] = {
             role: [] for role in ("text", "image", "id") if getattr(columns, role) is not None
         }
-        self._numbers, self._dtype = bytearray(), np.dtype(np.float64)
-        self._widths: dict[str, int] = {}
+        self._features = FeatureCollector(
+            columns.features or (), categories=columns.categories, guessed=resolved.guessed,
+            only_numbers=only_numbers, known=not labeled,
+        )  # fmt: skip
         self._lines: list[int] = []
         self._first: dict[str, int] | None = {} if labeled else None
         self._flags = {"labels": bytearray(), "true_labels": bytearray()}
@@ -368,7 +457,7 @@ class _Content:
         }
         self._separator_given, self._merge_case, self._n_tags = separator is not None, merge_case, 0
 
-    def add(self, batch: CsvBatch | ArrowBatch | ValueBatch) -> None:
+    def add(self, batch: Batch) -> None:
         """Take the rows of a batch."""
         columns = self.resolved.columns
         self._lines.extend(batch.lines)
@@ -378,11 +467,7 @@ class _Content:
             for role, flags in self._flags.items():
                 if names := getattr(columns, role):
                     flags.extend(batch.flags(names).tobytes())
-            if columns.features:
-                matrix = batch.numbers(columns.features)
-                self._check_widths(batch)
-                self._dtype = matrix.dtype
-                self._numbers.extend(np.ascontiguousarray(matrix).tobytes())
+            self._features.add(batch)
         except BadCell as bad:
             raise self._bad_cell(bad) from None
         for role, values in self.shown.items():
@@ -391,27 +476,12 @@ class _Content:
             self._check_ids(self._first)
         self.n_rows += batch.n_rows
 
-    def numbers(self) -> Any:
-        """The features."""
-        return np.frombuffer(self._numbers, dtype=self._dtype).reshape(self.n_rows, len(self.feature_names))
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features: of columns, with a number for each element of a column of lists."""
-        return tuple(
-            each
-            for name in self.resolved.columns.features or ()
-            for each in (number_names(name, self._widths[name]) if name in self._widths else (name,))
-        )
-
-    def _check_widths(self, batch: CsvBatch | ArrowBatch | ValueBatch) -> None:
-        """Raise if a column holds lists of another length than before."""
-        if not self.n_rows:
-            self._widths = dict(batch.widths)
-        for name in self._widths.keys() | batch.widths.keys():
-            if self._widths.get(name) != (found := batch.widths.get(name)):
-                expected = f"a list of {self._widths.get(name)} finite numbers"
-                raise BadCell(name, 0, f"a list of {found}", expected)
+    def features(self, label_names: Sequence[str]) -> Features:
+        """The columns to learn from."""
+        try:
+            return self._features.finish(frozenset(label_names), self.separator)
+        except BadCell as bad:
+            raise self._bad_cell(bad, first=0) from None
 
     def labels(self) -> tuple[LabelMatrix | None, LabelMatrix | None, tuple[str, ...]]:
         """Candidates, true labels and the names of the labels."""
@@ -534,25 +604,26 @@ class _Content:
 
     def _bad_cell(self, bad: BadCell, *, first: int | None = None) -> TableError:
         """Return the error about a cell; rows count from the present batch, or from a given one."""
-        advice, columns = bad.advice, self.resolved.columns
+        advice: tuple[str | Argument, ...] = bad.advice
         text = "" if bad.value is None else str(bad.value)
         if bad.expected == "a finite number":
-            ignore, tags = Argument("ignore", [bad.column]), split_tags(text, TAG_SEPARATOR)
-            unless = "if the column is not a feature, pass ", ignore
+            ignore = Argument("ignore", [bad.column])
             if self._first is None:
                 advice = advice or ("the model needs a number there: fill it in or drop the row",)
-            elif advice:
+            elif not advice and parse_number(text) != text.strip():
+                advice = "fill it in, drop the row, or leave the column out by ", ignore
+            elif not advice and set(split_tags(text, TAG_SEPARATOR)) <= self._seen_tags():
+                truth = Argument("true_tags", bad.column)
+                advice = (
+                    "if it lists true labels, pass ",
+                    truth,
+                    "; if the column is not a feature, pass ",
+                    ignore,
+                )
+            elif not advice:
+                advice = "if the column is not a feature, pass ", ignore
+            elif ignore not in advice:
                 advice = (*advice, ", or pass ", ignore)
-            elif text.strip().lower() in _MISSING:
-                advice = ("fill it in, drop the row, or leave the column out by ", ignore)
-            elif tags and not columns.true_label_columns and set(tags) <= self._seen_tags():
-                advice = ("if it lists true labels, pass ", Argument("true_tags", bad.column), "; ", *unless)
-            else:
-                roles = (("id", "it names the rows"), ("text", "it holds texts"))
-                free = [
-                    (Argument(role, bad.column), why) for role, why in roles if getattr(columns, role) is None
-                ]
-                advice = (*unless, *(part for role, why in free for part in (", or ", role, f" if {why}")))
         found = "no value" if bad.value is None else quote_text(bad.value)
         return TableError(
             f"column {bad.column!r} holds {found}, expected {bad.expected}", *(("; ", *advice) if advice else ()),

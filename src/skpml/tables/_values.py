@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 
-from skpml.tables._columns import FLAGS
+from skpml.tables._columns import FLAGS, parse_number
 from skpml.tables._rows import BadCell
 
 
@@ -39,6 +39,14 @@ class ValueBatch:
             name: matrix.shape[1] for name, matrix in zip(names, matrices, strict=True) if matrix.ndim > 1
         }
         return np.column_stack(matrices) if matrices else np.empty((self.n_rows, 0))
+
+    def cells(self, name: str) -> list[float | str]:
+        """Values of a column as numbers, NaN where one is missing, and texts."""
+        return [parse_value(value) for value in self.column(name)]
+
+    def advise(self, _: str) -> tuple[str, ...]:
+        """Numbers are written in one way."""
+        return ()
 
     def flags(self, names: Sequence[str]) -> Any:
         """Values of some 0/1 columns as a matrix; BadCell names the first that is neither."""
@@ -74,6 +82,19 @@ def is_missing(value: Any) -> bool:
         or (isinstance(value, float) and value != value)
         or type(value).__name__ in ("NAType", "NaTType")
     )
+
+
+def parse_value(value: Any) -> float | str:
+    """Return the number that a value is or holds, NaN if it is missing, or else its text."""
+    if is_missing(value):
+        return nan
+    if isinstance(value, str):
+        return parse_number(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return str(value)
+    return number if isfinite(number) else str(value)
 
 
 def _is_number(value: Any) -> bool:
