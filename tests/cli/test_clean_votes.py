@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,17 @@ def test_same_as_in_python(
     found = audit(features, votes=counted.votes, label_names=LABELS)
     kept = [{LABELS[label] for label in np.flatnonzero(row)} for row in found.clean_labels()]
     assert tags_of(folder / "c.csv") == kept
+    data = re.search(r'id="payload">(.*?)</script>', (folder / "c.html").read_text(), re.DOTALL)
+    assert data
+    page = json.loads(data[1])
+    first = len(page["batch"]["drawn"])
+    row, label = (
+        page["items"][page["cells"]["item"][first]]["row"],
+        page["labels"][page["cells"]["label"][first]],
+    )
+    gave = {who for name, who, each in votes if (name, each) == (f"{row}.png", label)}
+    assert {page["votes"]["annotators"][number] for number in page["votes"]["yes"][0]} == gave
+    assert len(page["votes"]["yes"][0]) + len(page["votes"]["no"][0]) == N_ANNOTATORS
     assert (found.actions == "drop").any()
     # The other columns stay as they are.
     before = [line.rstrip("\r\n") for line in photos.read_text().splitlines()]

@@ -36,6 +36,8 @@ def no_batch() -> dict[str, Any]:
         "batch": {"drawn": [], "tags": 410, "sample": 0, "wrong": 0},
         "earlier": {name: [] for name in columns},
         "evidence": {name: [] for name in ("with", "without", "supporting", "opposing")},
+        "examples": [],
+        "votes": None,
         "kept": {"listed": 0, "all": 0},
     }
 

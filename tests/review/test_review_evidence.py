@@ -68,6 +68,16 @@ def evidence_payload() -> dict[str, Any]:
         "supporting": [["boats"], []],
         "opposing": [["bay", "forest"], []],
     }
+    payload["examples"] = [
+        [[[3, 0.9975], [0, 0.9]], [[4, 0.001], [2, 0.0625]]],
+        [],
+        [[[2, 0.5]], [[1, 0.07]]],
+    ]
+    payload["votes"] = {
+        "annotators": ["ann", ATTACK, "bob"],
+        "yes": [[0], [], [0, 1], [2], [0], [0, 1, 2], [1], []],
+        "no": [[1, 2], [0], [], [], [1], [], [], [0, 1]],
+    }
     kept = {"item": [3, 4, 2], "label": [0, 1, 2], "confidence": [0.8, 0.9, 1.0], "action": ["keep"] * 3}
     for name, values in {**kept, "reason": [""] * 3}.items():
         payload["cells"][name] += values
@@ -86,6 +96,8 @@ def test_the_page_fits_every_screen_and_axe_finds_nothing(show: Watched, width: 
     press(page, "j", "k", "y", "x", "u", "u")
     assert page.locator("#detail-label").inner_text() == payload["labels"][0]["name"]
     assert page.locator("#similar-with li").count() == 2
+    press(page, "e")
+    assert page.locator("#examples li").count() == 4
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert find_violations(page) == []
     press(page, "z")
@@ -138,6 +150,45 @@ def test_similar_items_and_telling_words(show: Watched) -> None:
     assert page.evaluate("window.attacked") is None
 
 
+def test_best_and_worst_examples_on_request(show: Watched) -> None:
+    page = show(evidence_payload())
+    examples = {name: page.locator(f"#examples-{name} li") for name in ("best", "worst")}
+    # Nothing is made before a person asks.
+    assert page.locator("#examples li").count() == 0
+    page.locator("#examples summary").focus()
+    press(page, "Enter")
+    examples["worst"].last.wait_for()
+    assert examples["best"].all_inner_texts() == ["Waves\n>0.99", "Boats in the bay\n0.90"]
+    assert examples["worst"].all_inner_texts() == [f"Moss {ATTACK}\n<0.01", "A forest, and a bay\n0.06"]
+    # They follow the tag, and stay open.
+    page.locator("#grid").focus()
+    press(page, "j")
+    assert examples["worst"].all_inner_texts() == ["b9.jpg\n0.07"]
+    press(page, "j")
+    assert not page.locator("#examples").is_visible()
+    press(page, "k")
+    examples["best"].locator("button").click()
+    assert page.locator("#look-id").inner_text() == "a1.jpg"
+    press(page, "Escape", "e")
+    assert not examples["best"].first.is_visible()
+    assert page.evaluate("window.attacked") is None
+
+
+def test_votes_of_annotators(show: Watched) -> None:
+    payload = evidence_payload()
+    page = show(payload)
+    votes = page.locator("#detail-votes")
+    assert votes.inner_text() == f"1 of 3 annotators gave it: ann; not {ATTACK}, bob."
+    press(page, "j")
+    assert votes.inner_text() == "0 of 1 annotator gave it; not ann."
+    press(page, "j")
+    assert votes.inner_text() == f"2 of 2 annotators gave it: ann, {ATTACK}."
+    assert page.evaluate("window.attacked") is None
+    payload |= {"votes": {"annotators": None, "yes": [2] * 8, "no": [3] * 8}, "key": "counts"}
+    assert show(payload).locator("#detail-votes").inner_text() == "2 of 5 annotators gave it."
+    assert not show(small_payload()).locator("#votes-title").is_visible()
+
+
 def test_a_long_text_of_a_similar_item_is_cut_at_a_line(show: Watched) -> None:
     payload = evidence_payload()
     payload["items"][3]["text"] = "many words " * 40
@@ -154,13 +205,19 @@ def test_the_batch_shows_no_evidence(show: Watched) -> None:
     payload["evidence"].update(
         {"with": [[0], [1]], "without": [[1], [0]], "supporting": [["a"]], "opposing": [["forest"]]}
     )
+    payload["examples"] = [[[[0, 1]], [[1, 0]]]] * 3
+    payload["votes"] = {"annotators": ["ann"], "yes": [[0], []], "no": [[], [0]]}
     page = show(payload)
     for _ in range(6):
         assert not page.locator("#evidence").is_visible()
+        assert not page.locator("#examples").is_visible()
+        assert not page.locator("#detail-votes").is_visible()
         assert page.locator("mark").count() == 0
         press(page, "j")
     page.locator("#show-doubts").click()
     assert page.locator("#evidence").is_visible()
+    assert page.locator("#examples").is_visible()
+    assert page.locator("#detail-votes").inner_text() == "1 of 1 annotator gave it: ann."
 
 
 def test_j_and_k_move_and_decide_nothing(show: Watched) -> None:

@@ -42,10 +42,7 @@ def payload_of(page: str) -> Any:
 
 def scripted(payload: dict[str, Any]) -> dict[str, Any]:
     """The part of a payload that the script needs; the template shows the rest."""
-    kept = {
-        name: payload[name]
-        for name in ("title", "key", "items", "cells", "evidence", "kept", "batch", "earlier")
-    }
+    kept = {name: values for name, values in payload.items() if name not in ("settings", "overview")}
     return {**kept, "labels": [label["name"] for label in payload["labels"]]}
 
 
@@ -270,6 +267,54 @@ def test_similar_rows_are_positions_of_items_whose_texts_are_cut(
     # Only the most useful doubts have evidence.
     monkeypatch.setattr("skpml.review._page._MAX_EXPLAINED", 1)
     assert _build_payload(table, found, {})["evidence"]["with"] == [[1, 2]]
+
+
+def test_examples_of_a_label_are_its_highest_and_lowest_confidences(tmp_path: Path) -> None:
+    path = tmp_path / "photos.csv"
+    path.write_text("x,tags\n" + "".join(f"{row},{'sea;sky' if row < 10 else 'sea'}\n" for row in range(12)))
+    table = read_table(path)
+    found = make_audit(table, [(4, 0, 0.5, "ask")])
+    found.confidences = np.where(table.candidates > 0, np.arange(1, 13)[:, None] / 20, 0)
+    # Asked next, and dropped by a person: neither is shown.
+    found.batch = [Question(row=0, label=0, drawn=1)]
+    found.verified[1, 0] = -1
+    payload = _build_payload(table, found, {})
+    rows = [item["row"] for item in payload["items"]]
+    best, worst = payload["examples"][0]
+    assert [(rows[place], sure) for place, sure in best] == [(11, 0.6), (10, 0.55), (9, 0.5)]
+    assert [(rows[place], sure) for place, sure in worst] == [(2, 0.15), (3, 0.2), (4, 0.25)]
+    # Labels that nobody doubts need no space.
+    assert payload["examples"][1] == []
+    few = make_audit(table, [(0, 1, 0.5, "ask")])
+    few.verified[3:, 1] = -1
+    assert [len(some) for some in _build_payload(table, few, {})["examples"][1]] == [1, 1]
+
+
+def test_votes_are_those_of_the_cells(table: Any) -> None:
+    lake, sea, sky = (table.label_names.index(name) for name in ("lake", "sea", "sky"))
+    found = make_audit(table, [(2, sky, 0.4, "ask")])
+    found.batch = [Question(row=0, label=sea, drawn=1)]
+    single = np.zeros((3, 3, 3))
+    single[2, :2, sky], single[2, 2], single[0, 0, lake] = 1, np.nan, 1
+    given = {"votes": single, "annotator_names": ("ann", "bob", "cy")}
+    payload = _build_payload(table, found, {}, votes=given)
+    cells = list(zip(payload["cells"]["item"], payload["cells"]["label"], strict=True))[1:]
+    assert payload["votes"]["annotators"] == ["ann", "bob", "cy"]
+    place = cells.index((payload["cells"]["item"][1], sky))
+    assert (payload["votes"]["yes"][place], payload["votes"]["no"][place]) == ([0, 1], [])
+    place = next(i for i, (item, label) in enumerate(cells) if label == lake)
+    assert (payload["votes"]["yes"][place], payload["votes"]["no"][place]) == ([0], [1, 2])
+    # Nothing about the batch.
+    assert len(payload["votes"]["yes"]) == len(payload["votes"]["no"]) == len(cells)
+    counted = {"votes": np.nansum(single, axis=1), "n_annotators": [3, 3, 2]}
+    votes = _build_payload(table, found, {}, votes=counted)["votes"]
+    assert (votes["annotators"], votes["yes"][place], votes["no"][place]) == (None, 1, 2)
+    assert (
+        _build_payload(table, found, {}, votes={"votes": single})["votes"]["annotators"][2] == "annotator 2"
+    )
+    assert _build_payload(table, found, {})["votes"] is None
+    with pytest.raises(ValueError, match="the votes have shape"):
+        render_review(table, found, votes={"votes": single[:2]})
 
 
 def test_too_many_kept_tags_leave_some_of_all_confidences(

@@ -342,7 +342,8 @@ def run(
                 table, found.actions == "drop", checked.decisions.add_mask(table), temporary[target]
             )
             if report is not None:
-                temporary[report].write_text(_render_page(table, found, checked, arguments), encoding="utf-8")
+                page = _render_page(voted, found, checked, arguments)
+                temporary[report].write_text(page, encoding="utf-8")
             if listing is not None:
                 _write_listing(temporary[listing], table, found)
             if suggest is not None:
@@ -398,15 +399,17 @@ def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:
         check_label_names(table.label_names)
 
 
-def _render_page(table: Table, found: Audit, checked: Checked, arguments: dict[str, Any]) -> str:
+def _render_page(voted: Voted, found: Audit, checked: Checked, arguments: dict[str, Any]) -> str:
     from skpml.review import render_review
 
+    table = voted.table
+    votes = {**voted.arguments, "annotator_names": voted.annotators} if voted.arguments else None
     settings = {"method": get_method(arguments["method"]).title, "folds": str(arguments["n_folds"])}
     rule = [name for name in ("drop_below", "keep_above", "budget") if name in arguments]
     settings |= {name.replace("_", " "): str(arguments[name]) for name in rule}
     settings |= {} if table.dialect is None else {"file": str(table.dialect)}
     settings["scikit-pml"] = __version__
-    return render_review(table, found, decisions=checked.decisions, settings=settings)
+    return render_review(table, found, decisions=checked.decisions, votes=votes, settings=settings)
 
 
 def _write_listing(path: Path, table: Table, found: Audit) -> None:

@@ -31,6 +31,8 @@ class Voted:
     arguments: dict[str, Any]
     describe: str
     notes: tuple[str, ...]
+    annotators: tuple[str, ...] | None = None
+    """Their names, if the votes are not counted."""
 
 
 @contextmanager
@@ -213,4 +215,4 @@ def _as_arguments(table: Table, votes: Sequence[tuple[int, str, str]], path: Pat
         annotator_names=annotators,
         label_names=table.label_names,
     )
-    return Voted(table, {"votes": found.votes}, describe, ())
+    return Voted(table, {"votes": found.votes}, describe, (), tuple(annotators))

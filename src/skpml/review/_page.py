@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ _MAX_EXPLAINED = 5_000
 _MAX_KEPT = 10_000
 # Texts of rows that have no doubtful tag are cut.
 _EXCERPT = 300
+# Examples of a label with the highest confidences, and as many with the lowest.
+_MAX_EXAMPLES = 3
 
 
 def render_review(
@@ -37,6 +39,7 @@ def render_review(
     audit: Audit,
     *,
     decisions: Decisions | None = None,
+    votes: Mapping[str, Any] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> str:
     """Render the review page of an audit as HTML.
@@ -56,6 +59,9 @@ def render_review(
     decisions : Decisions, optional
         Earlier decisions, which the page exports together with new ones and does not ask again. By default those that
         the audit was given, but without the places of a random sample.
+    votes : mapping of str to object, optional
+        The votes that the audit was given, which the page shows: ``votes``; ``n_annotators`` if they are counts; and
+        ``annotator_names`` if these are known. What :func:`skpml.candidate_likelihood.count_votes` returns is one.
     settings : mapping of str to str, optional
         Names and values of settings, shown to the reader.
 
@@ -67,7 +73,7 @@ def render_review(
     Raises
     ------
     ValueError
-        If the audit belongs to another table.
+        If the audit or the votes belong to another table.
     ImportError
         If jinja2 is not installed.
 
@@ -77,7 +83,7 @@ def render_review(
     """
     require_page_packages()
     check_same_table(table, audit)
-    return _fill_template(_build_payload(table, audit, settings or {}, decisions))
+    return _fill_template(_build_payload(table, audit, settings or {}, decisions, votes))
 
 
 def write_review(
@@ -86,6 +92,7 @@ def write_review(
     path: str | Path,
     *,
     decisions: Decisions | None = None,
+    votes: Mapping[str, Any] | None = None,
     settings: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -101,6 +108,8 @@ def write_review(
         HTML file to write.
     decisions : Decisions, optional
         Earlier decisions; see `render_review`.
+    votes : mapping of str to object, optional
+        The votes that the audit was given; see `render_review`.
     settings : mapping of str to str, optional
         Names and values of settings, shown to the reader.
     overwrite : bool, default=False
@@ -110,7 +119,7 @@ def write_review(
     --------
     render_review : Return the page as a string.
     """
-    page = render_review(table, audit, decisions=decisions, settings=settings)
+    page = render_review(table, audit, decisions=decisions, votes=votes, settings=settings)
     with replacing(Path(path), overwrite=overwrite) as (temporary,):
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
@@ -137,7 +146,11 @@ def select_doubts(audit: Audit) -> list[Doubt]:
 
 
 def _build_payload(
-    table: Table, audit: Audit, settings: Mapping[str, str], decisions: Decisions | None = None
+    table: Table,
+    audit: Audit,
+    settings: Mapping[str, str],
+    decisions: Decisions | None = None,
+    votes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Collect what the page shows as values for JSON; `templates/README.md` describes them."""
     from skpml.cleaning import word_of
@@ -154,7 +167,9 @@ def _build_payload(
     similar = (
         row for doubt in explained for row in (*doubt.reason.similar_with, *doubt.reason.similar_without)
     )
-    rows = list(dict.fromkeys([*whole, *cut, *similar]))
+    examples = _select_examples(table, audit, batch, dict.fromkeys(doubt.label for doubt in doubts))
+    shown = (row for best, worst in examples.values() for row in (*best, *worst))
+    rows = list(dict.fromkeys([*whole, *cut, *similar, *shown]))
     position = {row: place for place, row in enumerate(rows)}
     words: list[TellingWords] = []
     if table.texts is not None and explained:
@@ -218,6 +233,16 @@ def _build_payload(
             "supporting": [list(telling.supporting) for telling in words],
             "opposing": [list(telling.opposing) for telling in words],
         },
+        # By label, for those that are doubted.
+        "examples": [
+            [
+                [[position[row], round(float(audit.confidences[row, label]), 4)] for row in some]
+                for some in examples.get(label, ())
+            ]
+            for label in range(len(table.label_names))
+        ],
+        # None of the batch, whose answer they would suggest.
+        "votes": None if votes is None else _build_votes(table, votes, cells[len(batch) :]),
         "kept": {"listed": len(kept), "all": n_kept},
         "batch": {
             "drawn": list(batch.values()),
@@ -256,6 +281,52 @@ def _select_kept(
     return [cells[place] for place in some], len(cells)
 
 
+def _select_examples(
+    table: Table, audit: Audit, batch: Iterable[tuple[int, int]], labels: Iterable[int]
+) -> dict[int, tuple[list[int], list[int]]]:
+    """Return rows with each label of the highest and of the lowest confidence, but those that a person dropped.
+
+    The batch is left out: an example of low confidence would tell the answer to its question.
+    """
+    usable = (table.candidates > 0) & (audit.verified >= 0)
+    for row, label in batch:
+        usable[row, label] = False
+    found = {}
+    for label in labels:
+        rows = np.flatnonzero(usable[:, label])
+        order = rows[np.argsort(-audit.confidences[rows, label], kind="stable")].tolist()
+        number = min(_MAX_EXAMPLES, len(order) // 2)
+        found[label] = order[:number], order[::-1][:number]
+    return found
+
+
+def _build_votes(table: Table, given: Mapping[str, Any], cells: Iterable[tuple[int, int]]) -> dict[str, Any]:
+    """Return for each cell who gave the tag and who saw the row without giving it, or how many did."""
+    votes = np.asarray(given["votes"], dtype=np.float64)
+    n_rows, n_labels = table.candidates.shape
+    if votes.ndim not in (2, 3) or (len(votes), votes.shape[-1]) != (n_rows, n_labels):
+        raise ValueError(
+            f"the votes have shape {votes.shape}, but {table.path.name} has {n_rows} rows and {n_labels} labels"
+        )
+    if votes.ndim == 2:
+        n_seen = np.broadcast_to(given["n_annotators"], (n_rows,)).tolist()
+        counts = [(int(votes[row, label]), int(n_seen[row])) for row, label in cells]
+        return {
+            "annotators": None,
+            "yes": [yes for yes, _ in counts],
+            "no": [seen - yes for yes, seen in counts],
+        }
+    names = given.get("annotator_names")
+    names = (
+        [f"annotator {number}" for number in range(votes.shape[1])]
+        if names is None
+        else list(map(str, names))
+    )
+    said = [votes[row, :, label] for row, label in cells]
+    yes, no = ([np.flatnonzero(each == vote).tolist() for each in said] for vote in (1, 0))
+    return {"annotators": names, "yes": yes, "no": no}
+
+
 def _excerpt(table: Table, row: int, *, whole: bool) -> str | None:
     if table.texts is None:
         return None
@@ -290,10 +361,7 @@ def _fill_template(payload: Mapping[str, Any]) -> str:
         n_doubts=n_doubts,
         kept=payload["kept"],
         data=script_safe_json(
-            {
-                name: payload[name]
-                for name in ("title", "key", "items", "cells", "evidence", "kept", "batch", "earlier")
-            }
+            {name: values for name, values in payload.items() if name not in ("settings", "overview")}
             | {"labels": [label["name"] for label in labels]}
         ),
         **inline_files("skpml.review", style="review.css", scripts=_SCRIPTS),

@@ -5,7 +5,7 @@ export const byId = (id) => document.getElementById(id);
 // A cell is one tag of one item; `cells` holds a list per column. First come the cells of the batch, which a person is
 // asked to check next, in their order; then the other doubtful tags, the most useful first; then tags that are kept.
 const payload = JSON.parse(byId("payload").textContent);
-export const { title, key, labels, items, cells, evidence, kept, batch, earlier } = payload;
+export const { title, key, labels, items, cells, evidence, examples, votes, kept, batch, earlier } = payload;
 export const cellCount = cells.item.length;
 export const batchCount = batch.drawn.length;
 export const doubtCount = cellCount - batchCount - kept.listed;

@@ -1,6 +1,7 @@
 // What speaks for and against a tag: similar items, and words of the text.
 
-import { batchCount, byId, evidence, items, labels, make, makePicture, splitKey } from "./data.js";
+import { batchCount, byId, cells, evidence, examples, formatConfidence, isInBatch, items, labels } from "./data.js";
+import { make, makePicture, plural, splitKey, votes } from "./data.js";
 import { decisions } from "./decisions.js";
 
 // Similar items and telling words of a cell, if the page has them. Cells of the batch have none, which would suggest an
@@ -41,14 +42,15 @@ function markWords(element, text, supporting, opposing) {
   element.replaceChildren(...parts, text.slice(end));
 }
 
-function makeSimilar(place) {
+// A button that shows an item at full size, with words below it.
+function makeSimilar(place, ...below) {
   const item = items[place];
   const name = item.text === null ? item.id : item.text;
   const words = make("span", {}, name);
   const picture = makePicture(item, () => picture.replaceWith(words), { loading: "lazy" });
   const kind = picture === null ? "words" : "picture";
   const attributes = { type: "button", class: kind, "data-item": place, title: item.id, dir: "auto" };
-  return make("li", {}, make("button", attributes, picture ?? words));
+  return make("li", {}, make("button", attributes, picture ?? words, ...below));
 }
 
 // Shows the evidence about a cell, or none.
@@ -59,7 +61,7 @@ export function showEvidence(cell, item) {
     ["similar-with", withTag],
     ["similar-without", withoutTag],
   ]) {
-    byId(name).replaceChildren(...places.map(makeSimilar));
+    byId(name).replaceChildren(...places.map((place) => makeSimilar(place)));
     byId(`${name}-none`).hidden = places.length > 0;
   }
   for (const [name, words] of [
@@ -70,6 +72,33 @@ export function showEvidence(cell, item) {
     byId(name).hidden = byId(`${name}-title`).hidden = words.length === 0;
   }
   markWords(byId("detail-text"), item.text ?? "", supporting, opposing);
+}
+
+// Shows the items with the tag of a cell that have the highest and the lowest confidence, if the person asks for them.
+export function showExamples(cell) {
+  const [best = [], worst = []] = examples[cells.label[cell]] ?? [];
+  byId("examples").hidden = isInBatch(cell) || best.length === 0;
+  if (byId("examples").hidden || !byId("examples").open) return;
+  for (const [name, some] of [
+    ["examples-best", best],
+    ["examples-worst", worst],
+  ]) {
+    const makeExample = ([place, sure]) => makeSimilar(place, make("small", {}, formatConfidence(sure)));
+    byId(name).replaceChildren(...some.map(makeExample));
+  }
+}
+
+// Who gave the tag of a cell, and who saw the item without giving it; nothing about the batch.
+export function describeVotes(cell) {
+  const place = cell - batchCount;
+  if (votes === null || place < 0) return "";
+  const [yes, no] = [votes.yes[place], votes.no[place]];
+  if (votes.annotators === null) return `${yes} of ${plural(yes + no, "annotator")} gave it.`;
+  const listNames = (some) => some.map((number) => votes.annotators[number]).join(", ");
+  const parts = [`${yes.length} of ${plural(yes.length + no.length, "annotator")} gave it`];
+  if (yes.length > 0) parts.push(`: ${listNames(yes)}`);
+  if (no.length > 0) parts.push(`; not ${listNames(no)}`);
+  return `${parts.join("")}.`;
 }
 
 // Shows an item at full size.

@@ -24,7 +24,7 @@ import {
   parseDecisions,
   storage,
 } from "./decisions.js";
-import { lookAt, showEvidence, showPicture } from "./evidence.js";
+import { describeVotes, lookAt, showEvidence, showExamples, showPicture } from "./evidence.js";
 import { list, MAX_ROWS } from "./list.js";
 import { describeOutlook, describeSkipped, drawnCount } from "./task.js";
 
@@ -120,6 +120,7 @@ function showDetail() {
   byId("detail-row").textContent = `row ${item.row}`;
   byId("detail-text").hidden = item.text === null;
   showEvidence(cell, item);
+  showExamples(cell);
   // Before a person has checked a tag of the batch, nothing may suggest the answer.
   byId("facts").hidden = isInBatch(cell);
   byId("detail-kind").hidden = !isInBatch(cell);
@@ -130,6 +131,8 @@ function showDetail() {
   byId("detail-action").className = `action ${cells.action[cell]}`;
   byId("detail-reason").textContent = cells.reason[cell];
   byId("detail-reason").hidden = byId("reason-title").hidden = cells.reason[cell] === "";
+  byId("detail-votes").textContent = describeVotes(cell);
+  byId("detail-votes").hidden = byId("votes-title").hidden = byId("detail-votes").textContent === "";
   byId("detail-state").textContent = STATES[state] + (state >= ACCEPTED_KEPT ? ", as suggested" : "");
   byId("detail-state").className = `state ${STATES[state]}`;
   byId("keep").setAttribute("aria-pressed", String(state === KEPT));
@@ -279,6 +282,11 @@ const commands = {
   drop: () => decide(DROPPED),
   next: () => goTo(list.neighbor(1)),
   previous: () => goTo(list.neighbor(-1)),
+  toggleExamples() {
+    if (list.current < 0) return;
+    byId("examples").open = !byId("examples").open;
+    showExamples(list.current);
+  },
   zoom: () => list.current >= 0 && lookAt(itemOf(list.current)),
   // Goes to the next undecided cell; after the last row, continues at the first.
   skip() {
@@ -389,6 +397,7 @@ const letterKeys = {
   j: "next",
   k: "previous",
   a: "typeTag",
+  e: "toggleExamples",
   z: "zoom",
   "/": "search",
   "?": "showHelp",
@@ -463,6 +472,7 @@ document.addEventListener("click", ({ target }) => {
 for (const field of document.querySelectorAll("#filters select")) field.addEventListener("change", relist);
 search.addEventListener("input", relist);
 byId("import-file").addEventListener("change", importFile);
+byId("examples").addEventListener("toggle", () => list.current >= 0 && showExamples(list.current));
 byId("label-names").append(...labels.map((label) => make("option", { value: label })));
 byId("add-form").addEventListener("submit", (event) => {
   event.preventDefault();
