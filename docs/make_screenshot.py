@@ -1,6 +1,6 @@
-"""Take the picture of the first page: the review page of the example in a browser, at a wrong tag with its evidence.
+"""Take the pictures of the review page: the page of the example in a browser, at a wrong tag with its evidence.
 
-    python docs/make_screenshot.py      # writes docs/_static/review.png
+    python docs/make_screenshot.py      # writes docs/_static/review.png and docs/_static/review_details.png
 
 Needs playwright and Chromium (pip install "scikit-pml[browser]"), and Pillow, which matplotlib installs.
 """
@@ -10,6 +10,7 @@ import io
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -23,11 +24,14 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from browser_helpers import chromium  # noqa: E402
 
-TARGET = HERE / "_static" / "review.png"
-VIEW, PIXEL_RATIO, N_COLORS = {"width": 1100, "height": 760}, 1.5, 96
+TARGETS = [HERE / "_static" / name for name in ("review.png", "review_details.png")]
+VIEW, TALL = {"width": 1100, "height": 760}, {"width": 1100, "height": 1280}
+PIXEL_RATIO, N_COLORS = 1.5, 96
+SHOWN = "() => [...document.querySelectorAll('#detail img')].every((image) => image.complete && image.naturalWidth)"
 
 
-def take_screenshot() -> Image.Image:
+def take_screenshots() -> list[Image.Image]:
+    """Return pictures of the whole page, and of the details of a tag with examples and another tag to add."""
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name, "digits")
         write_example(folder)
@@ -49,10 +53,19 @@ def take_screenshot() -> Image.Image:
             tuple(page.locator(f"#detail-{name}").text_content() for name in ("id", "label")) not in planted
         ):
             page.keyboard.press("j")
-        page.wait_for_function(
-            "[...document.querySelectorAll('#detail img')].every((image) => image.complete && image.naturalWidth)"
-        )
-        return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        whole = _take(page)
+        page.set_viewport_size(TALL)
+        page.keyboard.press("e")
+        page.keyboard.press("a")
+        page.keyboard.type("straight")
+        # Not the list of names that the browser offers.
+        page.keyboard.press("Tab")
+        return [whole, _take(page.locator("#detail"), page)]
+
+
+def _take(part: Any, page: Any = None) -> Image.Image:
+    (page or part).wait_for_function(SHOWN)
+    return Image.open(io.BytesIO(part.screenshot())).convert("RGB")
 
 
 def save(picture: Image.Image, target: Path) -> None:
@@ -61,5 +74,6 @@ def save(picture: Image.Image, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    save(take_screenshot(), TARGET)
-    print(f"wrote {TARGET.name}, {TARGET.stat().st_size / 1000:.0f} kB")
+    for target, picture in zip(TARGETS, take_screenshots(), strict=True):
+        save(picture, target)
+        print(f"wrote {target.name}, {target.stat().st_size / 1000:.0f} kB")

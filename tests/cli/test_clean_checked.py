@@ -80,7 +80,24 @@ def test_the_command_asks_and_says_what_to_do_next(run: Run, tagged: Path) -> No
     assert last == "Next: open c.html, check 40 tags, export, and run again with --decisions FILE --force."
     printed = done(run, tagged, "-o", "d.csv", "--batch", 1, *FAST)
     assert printed.splitlines()[-1].startswith("Next: write a page by --report PAGE.html, check 1 tag, ")
-    assert "Next" not in done(run, tagged, "-o", "e.csv", "--batch", 0, *FAST)
+
+
+def test_a_run_that_has_nothing_to_ask_says_so(
+    run: Run, tagged: Path, folder: Path, truth: np.ndarray
+) -> None:
+    options = ("-o", "c.csv", "--batch", 0, "--force", *FAST)
+    asking = done(run, tagged, *options, "--drop-below", 0, "--keep-above", 1)
+    assert asking.splitlines()[-1].startswith("Next: write a page by --report PAGE.html, decide ")
+    sure = done(run, tagged, *options, "--budget", 0).splitlines()[-1]
+    assert "Next" not in sure
+    assert "--batch 100" in sure
+    table = read(tagged)
+    rows, labels = np.nonzero(table.candidates)
+    keep = truth[rows, labels]
+    every = Decisions(rows=rows, labels=labels, keep=keep, confidence=np.full(len(rows), np.nan))
+    write_decisions(every, table, folder / "d.csv")
+    last = done(run, tagged, "-o", "d2.csv", "--decisions", "d.csv", *FAST).splitlines()[-1]
+    assert last.startswith("All tags are checked")
 
 
 def test_what_was_decided_is_kept_exactly(run: Run, tagged: Path, folder: Path, truth: np.ndarray) -> None:

@@ -116,7 +116,7 @@ def test_the_page_fits_every_screen_and_axe_finds_nothing(show: Watched, width: 
     assert box["x"] + box["width"] <= width
 
 
-@pytest.mark.parametrize(("width", "scheme"), SCREENS[::3])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_the_batch_and_an_empty_page_are_accessible(show: Watched, width: int, scheme: str) -> None:
     empty = small_payload()
     empty.update(items=[], cells={name: [] for name in empty["cells"]}, key="empty")
@@ -288,6 +288,22 @@ def test_an_empty_page_says_what_to_do_next(show: Watched) -> None:
     page.locator("#empty [data-command=showAll]").click()
     assert not page.locator("#empty").is_visible()
     assert len(listed(page)) == 3
+
+
+def test_a_page_of_which_all_tags_are_checked_asks_for_nothing(show: Watched) -> None:
+    payload = small_payload()
+    payload.update(items=[], cells={name: [] for name in payload["cells"]}, key="checked")
+    payload["overview"]["candidates"] = 2
+    payload["earlier"] = batch_payload()["earlier"]
+    # An accepted suggestion is not a check.
+    assert "--batch" in show(payload).locator("#empty").inner_text()
+    payload["earlier"]["byModel"] = [False, False]
+    page = show(payload)
+    assert "All tags are checked" in page.locator("#empty").inner_text()
+    assert "--batch" not in page.locator("#empty").inner_text()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export").click()
+    assert len(Path(waiting.value.path()).read_text().splitlines()) == 3
 
 
 def test_all_tags_are_listed_decided_and_exported(show: Watched) -> None:

@@ -290,6 +290,12 @@ def test_examples_of_a_label_are_its_highest_and_lowest_confidences(tmp_path: Pa
     assert [len(some) for some in _build_payload(table, few, {})["examples"][1]] == [1, 1]
 
 
+def test_only_a_confidence_that_is_certain_is_rounded_to_0_or_1(table: Any) -> None:
+    sea = table.label_names.index("sea")
+    found = make_audit(table, [(0, sea, 1e-9, "drop"), (1, sea, 0.0, "drop"), (2, sea, 1 - 1e-9, "ask")])
+    assert _build_payload(table, found, {})["cells"]["confidence"][:3] == [0.0001, 0.0, 0.9999]
+
+
 def test_votes_are_those_of_the_cells(table: Any) -> None:
     lake, sea, sky = (table.label_names.index(name) for name in ("lake", "sea", "sky"))
     found = make_audit(table, [(2, sky, 0.4, "ask")])

@@ -199,18 +199,18 @@ def test_odd_tags_make_the_round_trip(tmp_path_factory, data):
     drop = np.array(
         data.draw(st.lists(st.booleans(), min_size=table.candidates.size, max_size=table.candidates.size))
     )
-    drop = drop.reshape(table.candidates.shape) & (table.candidates == 1)
-    drop[-1] = False
-    again = read(cleaned(path, table, drop), **options)
+    chosen = drop.reshape(table.candidates.shape)
+    drop, add = chosen & (table.candidates == 1), chosen & (table.candidates == 0)
+    drop[-1] = add[-1] = False
+    target = path.with_name("added.csv")
+    write_cleaned(table, drop, target, add=add)
+    again = read(target, **options)
     left = [
-        {table.label_names[j] for j in np.flatnonzero(row)} for row in table.candidates.astype(bool) & ~drop
+        {table.label_names[j] for j in np.flatnonzero(row)}
+        for row in (table.candidates.astype(bool) & ~drop) | add
     ]
     assert [{again.label_names[j] for j in np.flatnonzero(row)} for row in again.candidates] == left
-    rows = list(
-        csv.reader(
-            io.StringIO(cleaned(path, table, drop).read_bytes().decode(), newline=""), delimiter=delimiter
-        )
-    )
+    rows = list(csv.reader(io.StringIO(target.read_bytes().decode(), newline=""), delimiter=delimiter))
     assert [row[0] for row in rows[1:]] == notes
 
 

@@ -85,12 +85,19 @@ def show_emptied(table: Table, kept: Any) -> None:
 
 
 def show_next(found: Audit, report: Path | None) -> None:
-    """Print what to do next, if there are tags to check."""
-    if not found.batch:
-        return
+    """Print what to do next, or that nothing is left to ask."""
     page = "write a page by --report PAGE.html" if report is None else f"open {report}"
-    tags = ui.format_count(len(found.batch), "tag")
-    ui.say(f"Next: {page}, check {tags}, export, and run again with --decisions FILE --force.")
+    to_ask = sum(doubt.action == "ask" for doubt in found.doubts)
+    if found.batch or to_ask:
+        number, verb = (len(found.batch), "check") if found.batch else (to_ask, "decide")
+        tags = ui.format_count(number, "tag")
+        ui.say(f"Next: {page}, {verb} {tags}, export, and run again with --decisions FILE --force.")
+    elif (found.verified[found.actions != ""] != 0).all():
+        ui.say("All tags are checked: nothing is left to ask.")
+    else:
+        ui.say(
+            "No tag is left to ask about. To count wrong tags, check some at random: run again with --batch 100."
+        )
 
 
 def _show_missing(found: Audit, keep_above: float) -> None:

@@ -215,7 +215,7 @@ def _build_payload(
             "item": [position[row] for row, _ in cells],
             "label": [label for _, label in cells],
             "confidence": [
-                round(float(sure), 4)
+                _round_confidence(sure)
                 for sure in (
                     *(audit.confidences[cell] for cell in batch),
                     *(doubt.confidence for doubt in doubts),
@@ -236,7 +236,7 @@ def _build_payload(
         # By label, for those that are doubted.
         "examples": [
             [
-                [[position[row], round(float(audit.confidences[row, label]), 4)] for row in some]
+                [[position[row], _round_confidence(audit.confidences[row, label])] for row in some]
                 for some in examples.get(label, ())
             ]
             for label in range(len(table.label_names))
@@ -348,6 +348,11 @@ def _fill_template(payload: Mapping[str, Any]) -> str:
     labels, cells, n_batch = payload["labels"], payload["cells"], len(payload["batch"]["drawn"])
     n_doubts = len(cells["item"]) - n_batch - payload["kept"]["listed"]
     doubts = Counter(cells["label"][n_batch : n_batch + n_doubts])
+    earlier = payload["earlier"]
+    n_checked = sum(
+        word != "add" and not by_model
+        for word, by_model in zip(earlier["decision"], earlier["byModel"], strict=True)
+    )
     environment = page_environment("skpml.review")
     environment.filters["estimate"] = _format_estimate
     page = environment.get_template("review.html.j2").render(
@@ -359,6 +364,7 @@ def _fill_template(payload: Mapping[str, Any]) -> str:
         n_batch=n_batch,
         n_drawn=sum(drawn > 0 for drawn in payload["batch"]["drawn"]),
         n_doubts=n_doubts,
+        all_checked=n_checked >= payload["overview"]["candidates"],
         kept=payload["kept"],
         data=script_safe_json(
             {name: values for name, values in payload.items() if name not in ("settings", "overview")}
@@ -372,6 +378,11 @@ def _fill_template(payload: Mapping[str, Any]) -> str:
 
 def _format_estimate(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")
+
+
+def _round_confidence(sure: float) -> float:
+    """Return a confidence with four digits; only one that a person gave is 0 or 1."""
+    return float(sure) if sure in (0, 1) else min(max(round(float(sure), 4), 0.0001), 0.9999)
 
 
 def _round_counts(counts: Any) -> dict[str, float]:
