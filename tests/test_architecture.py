@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "skpml"
 PUBLIC_MODULES = {
     "base",
-    "embeddings",
     "features",
     "graph",
     "io",

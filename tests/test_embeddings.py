@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from skpml import embeddings
-from skpml.embeddings import EmbeddingError, TextEmbedder, embed_texts
+from skpml.embeddings import EmbeddingError, TextEmbedder, _texts, embed_texts
 from skpml.io import load_model, save_model
 from skpml.registry import get_method
 from skpml.tables import Columns, TableError, read_table
@@ -35,7 +34,7 @@ def counted(monkeypatch):
         seen.extend(texts)
         return np.array([[len(text), 1.0] for text in texts], dtype=np.float32).reshape(len(texts), 2)
 
-    monkeypatch.setattr(embeddings, "_embed", embed)
+    monkeypatch.setattr("skpml.embeddings._texts._embed", embed)
     return seen
 
 
@@ -123,7 +122,7 @@ def test_embedder_is_an_estimator():
 def test_without_the_package_the_extra_is_named(monkeypatch):
     import sys
 
-    embeddings._load_model.cache_clear()
+    _texts._load_model.cache_clear()
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ImportError, match=r"scikit-pml\[embeddings\]"):
         TextEmbedder(model="some").fit(TEXTS)

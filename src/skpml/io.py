@@ -42,6 +42,7 @@ MODELS = {**METHOD_PATHS, "oracle": "skpml.reference:Oracle"}
 _VARIANTS = ("particle-map", "linear-ridge")
 PARTS = {
     "ColumnFeatures": "skpml.tables:ColumnFeatures",
+    "ImageEmbedder": "skpml.embeddings:ImageEmbedder",
     "LinearMap": "skpml.features:LinearMap",
     "RBFAnchors": "skpml.features:RBFAnchors",
     "RangeScaler": "skpml.features:RangeScaler",
@@ -112,7 +113,7 @@ class ModelInfo:
     feature_kind : {"columns", "text", "mixed", "embeddings"}, default="columns"
         What new rows are read from: columns of numbers, a column of texts, columns of several kinds, or a matrix in a
         file of its own.
-    feature_types : tuple of {"number", "category", "text"}, default=()
+    feature_types : tuple of {"number", "category", "text", "image"}, default=()
         What the columns hold, for columns of several kinds.
     """
 
@@ -150,7 +151,7 @@ def save_model(
         What new rows are read from: columns of numbers; a column of texts, whose name is the only feature name of a
         Pipeline that takes texts; columns of several kinds, for a Pipeline that takes them as they are; or a matrix in a
         file of its own, whose columns have no names.
-    feature_types : sequence of {"number", "category", "text"}, optional
+    feature_types : sequence of {"number", "category", "text", "image"}, optional
         What each column holds; needed for columns of several kinds, and for these only.
     overwrite : bool, default=False
         Replace a file that exists.

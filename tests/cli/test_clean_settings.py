@@ -147,7 +147,7 @@ def test_applying_reads_tags_and_names_alone(
     def fit(*_: object, **__: object) -> None:
         raise AssertionError("nothing is learnt here")
 
-    monkeypatch.setattr(skpml.tables._table, "fit_text_features", fit)
+    monkeypatch.setattr(skpml.tables._mixed, "fit_text_features", fit)
     before, after = decide(folder, songs)
     cleaned = songs.read_text().replace(before, after)
     for number, options in enumerate(

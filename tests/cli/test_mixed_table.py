@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,3 +123,33 @@ def test_the_profile_shows_kinds_and_gaps(run: Run, photos: Path) -> None:
     assert ["as", "categories", "season"] in lines
     assert ["not", "used", "file"] in lines
     assert ["red", "15", "25%", "█" * 30] in lines
+
+
+def test_a_folder_of_pictures(run: Run, refused: Refused, folder: Path) -> None:
+    pictures = pytest.importorskip("PIL.Image", reason="needs scikit-pml[images]")
+    (folder / "photos").mkdir()
+    _, tags, truth = rows_with_tags(40)
+    for row, true in enumerate(truth):
+        pixels = np.full((16, 16, 3), 10 * row % 60, dtype=np.uint8)
+        for label in true.split(";"):
+            place = 4 * LABELS.index(label)
+            pixels[place : place + 4] = 250
+        pictures.fromarray(pixels).save(folder / "photos" / f"{row}.png")
+    rows = [[f"photos/{row}.png", tag, true] for row, (tag, true) in enumerate(zip(tags, truth, strict=True))]
+    write_rows(folder / "photos.csv", ["file", "tags", "checked"], rows)
+    options = ("--image", "file", "--ignore", "checked", "--method", "ridge")
+    result = run("clean", "photos.csv", *options, "-o", "out.csv", "--model", "m.skpml")
+    assert result.exit_code == 0, result.output
+    assert "--image-model" in result.stdout.splitlines()[0]
+    assert read_model_info(folder / "m.skpml").feature_types == ("image",)
+    measured = run("evaluate", "m.skpml", "photos.csv", "--true-tags", "checked", "--json")
+    assert json.loads(measured.stdout)["metrics"]["average_precision"] > 0.9
+    (folder / "photos" / "7.png").write_text("no picture")
+    for command in (
+        ("clean", "photos.csv", *options, "-o", "b.csv"),
+        ("predict", "m.skpml", "photos.csv", "-o", "b.csv"),
+    ):
+        message = refused(*command)
+        assert "1 of 40 images" in message
+        assert "7.png" in message
+    assert "--image-model needs" in refused("clean", "photos.csv", "--image-model", "a.onnx", "-o", "b.csv")

@@ -511,5 +511,5 @@ def _only_labels(reading: dict[str, Any]) -> dict[str, Any]:
     named = (reading["text"], reading["image"], *reading["features"], *reading["categories"])
     others = [name for name in named if name is not None]
     ignore = (*reading["ignore"], *(name for name in others if name != reading["id"]))
-    return {**reading, "text": None, "image": None, "embeddings": None, "features": [], "categories": (),
-            "ignore": ignore}  # fmt: skip
+    nothing = dict.fromkeys(("text", "image", "image_model", "embeddings"))
+    return {**reading, **nothing, "features": [], "categories": (), "ignore": ignore}

@@ -199,6 +199,14 @@ def describe_features(table: LabelTable, embeddings: Any = None) -> str:
         kinds.append(f"categories in {count(table.columns.categories, 'column')}")
     if table.feature_kind == "text" or "text" in table.feature_types.values():
         kinds.append(f"the texts of {table.columns.text!r}")
+    if "image" in table.feature_types.values():
+        plain = any(
+            name == "image" and embedder.model is None
+            for name, embedder, _ in getattr(table.transformer, "parts", ())
+        )
+        images = f"the images of {table.columns.image!r}"
+        more = ", by their colors and edges (a model, --image-model FILE.onnx, sees more)"
+        kinds.append(images + more if plain else images)
     return "; ".join(kinds)
 
 
@@ -257,7 +265,10 @@ TABLE_OPTIONS = {
     "text": ("--text", "COLUMN", "Column of texts: displayed and, unless --feature names others only, learned from."),
     "text_model": ("--text-model", "NAME|FOLDER", "Language model (sentence-transformers) that texts are embedded by.  "
                    "[default: words and their frequencies]"),
-    "image": ("--image", "COLUMN", "Column of image paths, to be displayed."),
+    "image": ("--image", "COLUMN", "Column of image paths: displayed and, with --image-model or nothing else to learn "
+              "from, learned from."),
+    "image_model": ("--image-model", "FILE.onnx", "Model of images (ONNX) that images are embedded by.  [default: colors "
+                    "and edges]"),
     "id": ("--id", "COLUMN", "Column of row names.  [default: row numbers]"),
     "features": ("--feature", "COLUMN", "Column to learn from: numbers, few categories, or that of --text; repeatable.  "
                  "[default: --text and all other columns that can be used]"),
@@ -291,9 +302,10 @@ def table_options(command: _Command) -> _Command:
         reading = {name: arguments.pop(name) for name in names}
         if reading["delimiter"] in ("tab", "\\t"):
             reading["delimiter"] = "\t"
-        if reading["text_model"] is not None and Path(reading["text_model"]).is_dir():
-            # Settings and model files may be used from another folder.
-            reading["text_model"] = str(Path(reading["text_model"]).resolve())
+        for model in ("text_model", "image_model"):
+            if reading[model] is not None and Path(reading[model]).exists():
+                # Settings and model files may be used from another folder.
+                reading[model] = str(Path(reading[model]).resolve())
         return command(reading=reading, **arguments)
 
     for name, (flag, metavar, help) in reversed(TABLE_OPTIONS.items()):
@@ -331,7 +343,7 @@ def table_arguments(reading: dict[str, Any]) -> dict[str, Any]:
     columns, dialect = ({name: given[name] for name in group} for group in names)
     others: dict[str, Any] = {
         name: given[name]
-        for name in ("sheet", "separator", *FLAGS, "embeddings", "text_model")
+        for name in ("sheet", "separator", *FLAGS, "embeddings", "text_model", "image_model")
         if name in given
     }
     return {"columns": Columns(**columns), "dialect": Dialect(**dialect), **others}

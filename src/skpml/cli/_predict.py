@@ -120,9 +120,9 @@ def _columns_of(names: Sequence[str], info: ModelInfo) -> dict[str, Any]:
         kind: tuple(name for name, each in zip(names, types, strict=True) if each == kind)
         for kind in set(types)
     }
-    text = of_type.get("text", (None,))[0]
-    features = (*of_type.get("number", ()), *of_type.get("text", ()))
-    return {"text": text, "features": features, "categories": of_type.get("category", ())}
+    shown = {role: of_type.get(role, (None,))[0] for role in ("text", "image")}
+    features = tuple(name for name, each in zip(names, types, strict=True) if each != "category")
+    return {**shown, "features": features, "categories": of_type.get("category", ())}
 
 
 def _describe_unseen(model: Any, info: ModelInfo, X: Any) -> Iterator[str]:

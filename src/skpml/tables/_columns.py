@@ -42,7 +42,8 @@ class Columns:
     text : str, optional
         Column of texts, to learn from and to be shown to a person.
     image : str, optional
-        Column of paths of images, to be shown to a person.
+        Column of paths of images, relative to the file, to be shown to a person. They are learned from if there is a
+        model of images, if this column is named as a feature too, or if there is nothing else to learn from.
     id : str, optional
         Column that names the rows. By default rows are named by their numbers.
     features : sequence of str, optional
@@ -133,15 +134,15 @@ def looks_like_labels(columns: Columns, name: str) -> bool:
 class Resolved(NamedTuple):
     """What each column of a file is, and the labels as far as the header tells them.
 
-    The features include the categories and do not include the text; `guessed` are those that nobody named, which are
-    left out if a model cannot use them.
+    The features include the categories and include neither the text nor the image, which are features if they are in
+    `learned`; `guessed` are those that nobody named, which are left out if a model cannot use them.
     """
 
     columns: Columns
     label_names: tuple[str, ...] | None
     other_labels: tuple[str, ...] = ()
     guessed: frozenset[str] = frozenset()
-    learns_text: bool = False
+    learned: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
     @property
@@ -157,21 +158,23 @@ def resolve_rows(path: Path, header: Sequence[str], wanted: Columns) -> Resolved
     """Check that a file without labels has all columns that are named; nothing else is read."""
     present, named = set(header), set(wanted.named)
     _check_distinct(path, [name for name in header if name in named])
-    features, learns_text = _named_features(wanted)
+    features, learned = _named_features(wanted)
     if missing := [name for name in features if name not in present]:
         problem = (
             f"lacks {len(missing)} of the {len(features)} columns that are needed: {format_names(missing)}"
         )
         raise TableError(problem, path=path, column=missing[0], expected=features)
     _check_present(path, header, wanted.named)
-    return Resolved(replace(wanted, features=features), (), learns_text=learns_text)
+    return Resolved(replace(wanted, features=features), (), learned=learned)
 
 
-def _named_features(wanted: Columns) -> tuple[tuple[str, ...], bool]:
-    """Return the columns that are named as features but for the text, and whether the text is a feature."""
+def _named_features(wanted: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns that are named as features, and those of them that hold texts or images."""
     named = dict.fromkeys((*(wanted.features or ()), *wanted.categories))
-    learns_text = wanted.text is not None and (wanted.features is None or wanted.text in named)
-    return tuple(name for name in named if name != wanted.text), learns_text
+    learned = [name for name in (wanted.text, wanted.image) if name in named]
+    if wanted.features is None and wanted.text is not None:
+        learned = [wanted.text, *(name for name in learned if name != wanted.text)]
+    return tuple(name for name in named if name not in learned), tuple(map(str, learned))
 
 
 def resolve_columns(
@@ -195,21 +198,22 @@ def resolve_columns(
             problem = f"column {name!r} holds labels, so it cannot be the {role} too"
             raise TableError(problem, path=path, column=name)
     taken = {*labels, *wanted.ignore, *single.values()}
-    features, learns_text = _named_features(wanted)
+    features, learned = _named_features(wanted)
     if both := [name for name in features if name in taken]:
         problem = f"columns cannot be features and something else: {format_names(both)}"
         raise TableError(problem, path=path, column=both[0])
     guessed: frozenset[str] = frozenset()
     if embeddings:
-        learns_text = False
+        learned = ()
     elif wanted.features is None:
         taken.update(others)
         free = tuple(name for name in header if name not in taken)
         guessed = frozenset(free).difference(features)
         features = free
-    if not (features or truth or embeddings or learns_text or wanted.features is not None):
+    named = wanted.features is not None or wanted.image is not None
+    if not (features or truth or embeddings or learned or named):
         raise no_features(path)
-    resolved = Resolved(replace(found, features=features), label_names, others, guessed, learns_text)
+    resolved = Resolved(replace(found, features=features), label_names, others, guessed, learned)
     unread = set(header).difference(resolved.read, others, wanted.ignore)
     return resolved._replace(unused=tuple(name for name in header if name in unread))
 
@@ -372,3 +376,8 @@ def quote_text(text: Any) -> str:
 def find_repeated(names: Sequence[str]) -> list[str]:
     """Return each name that occurs more than once, in order of first appearance."""
     return [name for name, times in Counter(names).items() if times > 1]
+
+
+def number_names(kind: str, count: int) -> tuple[str, ...]:
+    """Make names for columns that have none: ``feature_0``, ``feature_1`` and so on."""
+    return tuple(f"{kind}_{column}" for column in range(count))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -27,12 +28,16 @@ _LEAST_SPAN = 0.1
 _NO_SPAN = 1e-9
 
 
-def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int | None = None) -> Any:
+def read_embeddings(
+    path: str | Path, *, table: Path | None = None, n_rows: int | None = None, names: Sequence[str] = ()
+) -> Any:
     """Read the matrix of an ``.npy`` file, or of an ``.npz`` file that holds one (or one called embeddings or X).
 
-    Given the number of rows of a table, another number is a TableError.
+    Given the number of rows of a table, another number is a TableError. A folder has a vector for each of the `names`.
     """
     path = Path(path)
+    if path.is_dir():
+        return _read_folder(path, names)
     if path.suffix.lower() not in EMBEDDING_SUFFIXES:
         problem = f" must be a .npy or .npz file, not {path.suffix!r}"
         raise TableError(Argument("embeddings"), problem, path=path, expected=EMBEDDING_SUFFIXES)
@@ -64,6 +69,39 @@ def read_embeddings(path: str | Path, *, table: Path | None = None, n_rows: int 
     except ValueError as error:
         raise TableError(str(error), path=path) from error
     _check_n_rows(path, matrix, table, n_rows)
+    return matrix
+
+
+def _read_folder(folder: Path, names: Sequence[str]) -> Any:
+    """Read an ``.npy`` file with a vector for each name, such as ``photos/a.npy`` or ``a.npy`` for ``photos/a.jpg``."""
+    if not names:
+        either = Argument("image", ...), " or ", Argument("id", ...)
+        raise TableError("is a folder, whose files are called as images or ids: pass ", *either, path=folder)
+    vectors: list[Any] = []
+    missing: list[str] = []
+    for name in names:
+        stem = os.path.splitext(name)[0]
+        likely = (folder / f"{each}.npy" for each in (stem, Path(stem).name, name) if each)
+        found = next((each for each in likely if each.is_file()), None)
+        if found is None:
+            missing.append(name)
+            continue
+        with parsing(found, "npy"), _refusing_objects(found):
+            vector = np.load(found, allow_pickle=False).reshape(-1)
+        if vector.dtype.kind not in "buif" or (vectors and len(vector) != len(vectors[0])):
+            expected = f"{len(vectors[0])} numbers" if vectors else "numbers"
+            problem = f"must hold {expected}, as the other files, got {len(vector)} of type {vector.dtype}"
+            raise TableError(problem, path=found, value=vector.shape, expected=expected)
+        vectors.append(vector)
+    if missing:
+        listed = format_names(list(map(repr, missing)))
+        problem = f"has no .npy file for {len(missing):,} of {len(names):,} rows: {listed}"
+        raise TableError(problem, path=folder, value=tuple(missing))
+    matrix = np.array(vectors, dtype=np.float64)
+    try:
+        check_finite(matrix)
+    except ValueError as error:
+        raise TableError(str(error), path=folder) from error
     return matrix
 
 

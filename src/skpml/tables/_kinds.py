@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from skpml.tables._formats import Batch
 from skpml.tables._rows import BadCell
 from skpml.tables._tags import split_tags
 
+# What a column holds, and where all features come from.
+ColumnType = Literal["number", "category", "text", "image"]
+FeatureKind = Literal["columns", "text", "mixed", "embeddings"]
 _NUMBER = "a finite number"
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[ T].*)?")
 # Names of columns that number the rows if their values are whole and all differ.

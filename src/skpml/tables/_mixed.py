@@ -1,16 +1,23 @@
-"""Numbers, categories and texts of a table as one matrix, by transformers that a model file keeps."""
+"""Numbers, categories, texts and images of a table as one matrix, by transformers that a model file keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from skpml.tables._kinds import Features
+from skpml.embeddings import EmbeddingError, ImageEmbedder, TextEmbedder, embed_images, embed_texts
+from skpml.tables._columns import Columns, number_names
+from skpml.tables._errors import Argument, TableError
+from skpml.tables._features import as_text_column, fit_text_features
+from skpml.tables._kinds import ColumnType, FeatureKind, Features
+from skpml.tables._rows import Progress
 
 # If at least this share of the values of a column is missing, features tell where.
 _OFTEN_MISSING = 0.05
@@ -113,7 +120,7 @@ class Joined(NamedTuple):
 class Embedded(NamedTuple):
     """Features of one column, such as texts: the name of the kind, the matrix and its fitted transformer."""
 
-    kind: str
+    kind: Literal["text", "image"]
     X: NDArray[np.floating]
     transformer: Any
 
@@ -178,3 +185,107 @@ def _add_numbers(features: Features, add: Any) -> None:
             matrix = imputer.fit_transform(features.numbers[:, columns].astype(np.float64))
             chosen = [features.number_names[column] for column in columns]
             add("numbers", imputer, columns, matrix, imputer.get_feature_names_out(chosen).tolist())
+
+
+def made_fields(
+    X: Any,
+    kind: FeatureKind,
+    names: tuple[str, ...],
+    types: dict[str, ColumnType] | None = None,
+    views: dict[str, list[int]] | None = None,
+    transformer: Any = None,
+) -> dict[str, Any]:
+    """Return what a model learns from, as fields of a table."""
+    return {"X": X, "feature_kind": kind, "feature_names": names, "feature_types": types or {}, "views": views or {},
+            "transformer": transformer}  # fmt: skip
+
+
+def list_items(
+    path: Path, columns: Columns, shown: Mapping[str, Sequence[str]], name: str
+) -> tuple[ColumnType, Sequence[str]]:
+    """Return the texts of a column, or the absolute paths of its images, which are relative to the file."""
+    if name == columns.text:
+        return "text", shown["text"]
+    return "image", [os.path.abspath(path.parent / image) if image else "" for image in shown["image"]]
+
+
+def _list_types(features: Features, others: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    """Return the columns of a mixed matrix, in order, and what they hold."""
+    types: dict[str, ColumnType] = dict.fromkeys(features.number_names, "number")
+    return {**types, **dict.fromkeys(features.categories, "category"), **others}
+
+
+def _are_texts_alone(features: Features, kinds: Iterable[str]) -> bool:
+    return not features.used and list(kinds) == ["text"]
+
+
+def leave_columns(
+    features: Features, others: Mapping[str, tuple[ColumnType, Sequence[str]]]
+) -> dict[str, Any]:
+    """Return texts, paths of images, categories and numbers as they are."""
+    items = [values for _, values in others.values()]
+    if _are_texts_alone(features, (kind for kind, _ in others.values())):
+        return made_fields(as_text_column(items[0]), "text", number_names("text", 1))
+    types = _list_types(features, {name: kind for name, (kind, _) in others.items()})
+    return made_fields(stack_columns(features, items), "mixed", tuple(types), types)
+
+
+def make_features(features: Features, others: Mapping[str, Embedded]) -> dict[str, Any]:
+    """Turn texts, images, categories and numbers into one matrix."""
+    if _are_texts_alone(features, (found.kind for found in others.values())):
+        found = next(iter(others.values()))
+        names = number_names("text", found.X.shape[1])
+        return made_fields(found.X, "text", names, transformer=found.transformer)
+    joined = join_columns(features, list(others.values()))
+    types = _list_types(features, {name: found.kind for name, found in others.items()})
+    return made_fields(joined.X, "mixed", joined.names, types, joined.views, joined.transformer)
+
+
+class Embedder:
+    """Turns texts and images into features; embeddings by a model are kept beside the file, if there is one."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        place: Callable[[int], dict[str, Any]],
+        *,
+        text_components: int,
+        text_model: str | None,
+        image_model: str | None,
+        random_state: int,
+        progress: Progress | None,
+    ) -> None:
+        self._path, self._place = path, place
+        self._text_options = {"n_components": text_components, "random_state": random_state}
+        self._models, self._progress = {"text": text_model, "image": image_model}, progress
+
+    def embed(self, column: str, kind: ColumnType, items: Sequence[str]) -> Embedded:
+        """Return the features of a column."""
+        if self._progress is not None:
+            self._progress(0, None, f"turning {kind}s into features")
+        try:
+            return self._embed_images(items) if kind == "image" else self._embed_texts(items)
+        except TableError as error:
+            problem = f"column {column!r} cannot be learned from: {error.problem}"
+            raise TableError(problem, path=self._path, column=column) from error
+        except EmbeddingError as error:
+            if error.faults:
+                place = self._place(next(iter(error.faults)))
+                raise TableError(f"column {column!r}: {error}", **place, column=column) from error
+            raise TableError(Argument(f"{kind}_model"), f": {error}", value=self._models[kind]) from error
+
+    def _embed_texts(self, texts: Sequence[str]) -> Embedded:
+        model = self._models["text"]
+        if model is None:
+            transformer = fit_text_features(texts, **self._text_options)
+            return Embedded("text", transformer.transform(as_text_column(texts)), transformer)
+        X = embed_texts(texts, model, cache=self._cache("embeddings"), progress=self._progress)
+        return Embedded("text", X, TextEmbedder(model=model))
+
+    def _embed_images(self, paths: Sequence[str]) -> Embedded:
+        model = self._models["image"]
+        X = embed_images(paths, model, cache=self._cache("images"), progress=self._progress)
+        return Embedded("image", X, ImageEmbedder(model=model))
+
+    def _cache(self, what: str) -> Path | None:
+        return None if self._path is None else self._path.with_name(f"{self._path.name}.{what}.npz")

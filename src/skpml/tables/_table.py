@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml.embeddings import EmbeddingError, TextEmbedder, embed_texts
 from skpml.tables._columns import (
     Columns,
     Resolved,
@@ -22,6 +21,7 @@ from skpml.tables._columns import (
     looks_like_labels,
     name_list_columns,
     no_features,
+    number_names,
     parse_number,
     quote_text,
     resolve_columns,
@@ -29,10 +29,10 @@ from skpml.tables._columns import (
 )
 from skpml.tables._dialect import Dialect, detect_dialect
 from skpml.tables._errors import Argument, TableError, refuse_arguments
-from skpml.tables._features import EMBEDDING_SUFFIXES, as_text_column, fit_text_features, read_embeddings
+from skpml.tables._features import EMBEDDING_SUFFIXES, read_embeddings
 from skpml.tables._formats import EXCEL_SUFFIX, TABLE_SUFFIXES, TEXT_SUFFIXES, Batch, Rows, open_rows
-from skpml.tables._kinds import FeatureCollector, Features
-from skpml.tables._mixed import Embedded, join_columns, stack_columns
+from skpml.tables._kinds import ColumnType, FeatureCollector, FeatureKind, Features
+from skpml.tables._mixed import Embedder, leave_columns, list_items, made_fields, make_features
 from skpml.tables._rows import BadCell, Progress
 from skpml.tables._tags import (
     LISTS,
@@ -49,8 +49,6 @@ from skpml.tables._tags import (
 from skpml.tables._values import ValueRows, frame_rows
 
 LabelMatrix = NDArray[np.uint8]
-FeatureKind = Literal["columns", "text", "mixed", "embeddings"]
-ColumnType = Literal["number", "category", "text"]
 # More cells than this are not labels of rows; the column holds something else, such as text.
 _MOST_CELLS = 1 << 31
 # So are more labels than this if they occur less than twice, on average.
@@ -76,7 +74,7 @@ class Table:
     feature_kind : {"columns", "text", "mixed", "embeddings"}
         Where `X` comes from: complete columns of numbers, a column of texts, columns of several kinds or with missing
         values, or another file.
-    feature_types : dict of str to {"number", "category", "text"}
+    feature_types : dict of str to {"number", "category", "text", "image"}
         What the columns hold that a mixed `X` comes from, in the order that `transformer` takes them.
     views : dict of str to list of int
         Columns of a mixed `X` by their kind, for methods that weight them, as :mod:`skpml.views`.
@@ -164,6 +162,7 @@ def read_table(
     only_numbers: bool = False,
     text_components: int | None = 200,
     text_model: str | None = None,
+    image_model: str | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Table:
@@ -196,7 +195,8 @@ def read_table(
     skip_untagged : bool, default=False
         Whether rows without tags are left out, as not tagged yet. By default they have no label.
     embeddings : path-like, optional
-        An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table.
+        An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table, or a folder with an ``.npy`` file of
+        a vector for each, called as its image, or as its id where there are no images.
     labeled : bool, default=True
         Whether there are labels to read. If False, only columns that are named are read, for a fitted model; texts are
         not turned into features, and ids may repeat.
@@ -210,6 +210,10 @@ def read_table(
     text_model : str, optional
         Language model of sentence-transformers that turns texts into features instead of their words: its name or its
         folder. The embeddings are kept beside the file, in a file whose name ends with ``.embeddings.npz``.
+    image_model : str, optional
+        An ONNX file of a model of images, by which the images are learned from; the embeddings are kept beside the file,
+        in a file whose name ends with ``.images.npz``. Without a model, images that are learned from are described by
+        their colors and edges.
     random_state : int, default=0
         Seed of the reduction of texts.
     progress : callable, optional
@@ -251,6 +255,9 @@ def read_table(
     if embeddings is not None and (columns.features is not None or columns.categories):
         both = Argument("features"), " and ", Argument("embeddings")
         raise TableError(*both, " exclude each other: a model learns from one of them")
+    if image_model is not None and columns.image is None:
+        needs = Argument("image_model"), " needs a column of images: pass ", Argument("image", ...)
+        raise TableError(*needs, path=path, value=image_model)
     if separator == "":
         raise TableError(Argument("separator"), " must not be empty", value="", expected="such as ';'")
     if text_components is not None and text_components < 1:
@@ -287,7 +294,7 @@ def read_table(
         if frame is None
         else frame_rows(frame)
     )
-    wanted_features = tuple(columns.features or ())
+    wanted_features, features_named = tuple(columns.features or ()), columns.features is not None
     columns = name_list_columns(columns, rows.header)
     if labeled:
         resolved = resolve_columns(path, rows.header, columns, truth=truth, embeddings=embeddings is not None)
@@ -303,9 +310,17 @@ def read_table(
     shown = {role: tuple(values) for role, values in content.shown.items()}
     candidates, true, label_names = content.labels()
     features = content.features(label_names)
-    if not (features.used or resolved.learns_text or truth or embeddings is not None) and resolved.guessed:
+    learned = list(resolved.learned)
+    if (
+        columns.image is not None
+        and not features_named
+        and embeddings is None
+        and columns.image not in learned
+    ):
+        learned += [columns.image] if image_model is not None or not (features.used or learned) else []
+    if not (features.used or learned or truth or embeddings is not None) and resolved.guessed:
         raise no_features(path, features.unused)
-    elements = [name for name in wanted_features if name != columns.text and name not in features.categories]
+    elements = [name for name in wanted_features if name not in learned and name not in features.categories]
     if elements and set(features.number_names) >= set(elements):
         # A model names the elements of lists that its file holds.
         features = features.pick_numbers(elements)
@@ -314,26 +329,23 @@ def read_table(
         features=tuple(name for name in resolved.columns.features or () if name not in features.unused),
         categories=tuple(features.categories),
     )
-    embedded = {str(columns.text): shown["text"]} if resolved.learns_text else {}
+    columns_to_embed = {name: list_items(path, columns, shown, name) for name in learned}
     if embeddings is not None:
-        X = read_embeddings(embeddings, table=path, n_rows=content.n_rows)
-        made = _made(X, "embeddings", number_names("embeddings", X.shape[1]))
-    elif not embedded and features.are_plain:
-        made = _made(features.numbers, "columns", features.number_names)
+        names = shown.get("image", shown.get("id", ()))
+        X = read_embeddings(embeddings, table=path, n_rows=content.n_rows, names=names)
+        made = made_fields(X, "embeddings", number_names("embeddings", X.shape[1]))
+    elif not learned and features.are_plain:
+        made = made_fields(features.numbers, "columns", features.number_names)
     elif text_components is None or not labeled:
-        made = _leave_columns(features, embedded)
+        made = leave_columns(features, columns_to_embed)
     else:
-        cache = path.with_name(f"{path.name}.embeddings.npz") if frame is None else None
-        options: dict[str, Any] = {
-            "n_components": text_components,
-            "model": text_model,
-            "random_state": random_state,
-        }
-        others = {
-            column: _embed_texts(path, column, texts, cache=cache, progress=progress, **options)
-            for column, texts in embedded.items()
-        }
-        made = _make_features(features, others)
+        embedder = Embedder(
+            path if frame is None else None, content.place, text_components=text_components, text_model=text_model,
+            image_model=image_model, random_state=random_state, progress=progress,
+        )  # fmt: skip
+        made = make_features(
+            features, {name: embedder.embed(name, *each) for name, each in columns_to_embed.items()}
+        )
     unused = dict.fromkeys(resolved.unused if embeddings is not None else (), "is beside the embeddings")
     table = Table(
         path=path, candidates=candidates, truth=true, label_names=label_names, **made,
@@ -344,65 +356,6 @@ def read_table(
         notes=(*features.describe_missing(), *content.notes(), *rows.notes),
     )  # fmt: skip
     return _skip_untagged(table) if skip_untagged else _note_untagged(table)
-
-
-def _made(
-    X: Any,
-    kind: FeatureKind,
-    names: tuple[str, ...],
-    types: dict[str, ColumnType] | None = None,
-    views: dict[str, list[int]] | None = None,
-    transformer: Any = None,
-) -> dict[str, Any]:
-    """Return what a model learns from, as fields of a table."""
-    return {"X": X, "feature_kind": kind, "feature_names": names, "feature_types": types or {}, "views": views or {},
-            "transformer": transformer}  # fmt: skip
-
-
-def _list_types(features: Features, texts: Iterable[str]) -> dict[str, ColumnType]:
-    """Return the columns of a mixed matrix, in order, and what they hold."""
-    types: dict[str, ColumnType] = dict.fromkeys(features.number_names, "number")
-    types |= dict.fromkeys(features.categories, "category")
-    return types | dict.fromkeys(texts, "text")
-
-
-def _leave_columns(features: Features, texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return texts, categories and numbers as they are."""
-    if not features.used:
-        return _made(as_text_column(next(iter(texts.values()))), "text", number_names("text", 1))
-    types = _list_types(features, texts)
-    return _made(stack_columns(features, list(texts.values())), "mixed", tuple(types), types)
-
-
-def _make_features(features: Features, texts: Mapping[str, Embedded]) -> dict[str, Any]:
-    """Turn texts, categories and numbers into one matrix."""
-    if not features.used:
-        found = next(iter(texts.values()))
-        names = number_names("text", found.X.shape[1])
-        return _made(found.X, "text", names, transformer=found.transformer)
-    joined = join_columns(features, list(texts.values()))
-    types = _list_types(features, texts)
-    return _made(joined.X, "mixed", joined.names, types, joined.views, joined.transformer)
-
-
-def _embed_texts(
-    path: Path, column: str, texts: Sequence[str], *, n_components: int, model: str | None, random_state: int,
-    cache: Path | None, progress: Progress | None,
-) -> Embedded:  # fmt: skip
-    """Turn texts into features by a language model, or by their words."""
-    if progress is not None:
-        progress(0, None, "turning texts into features")
-    try:
-        if model is not None:
-            X = embed_texts(texts, model, cache=cache, progress=progress)
-            return Embedded("text", X, TextEmbedder(model=model))
-        transformer = fit_text_features(texts, n_components=n_components, random_state=random_state)
-        return Embedded("text", transformer.transform(as_text_column(texts)), transformer)
-    except TableError as error:
-        problem = f"column {column!r} cannot be learned from: {error.problem}"
-        raise TableError(problem, path=path, column=column) from error
-    except EmbeddingError as error:
-        raise TableError(Argument("text_model"), f": {error}", value=model) from error
 
 
 def _note_untagged(table: Table) -> Table:
@@ -586,7 +539,7 @@ class _Content:
         names = getattr(self.resolved.columns, role)
         return np.frombuffer(self._flags[role], dtype=np.uint8).reshape(-1, len(names)) if names else None
 
-    def _place(self, row: int) -> dict[str, Any]:
+    def place(self, row: int) -> dict[str, Any]:
         """Where a row is, as arguments of TableError."""
         return {"path": self.path, "row": row, "line": self._lines[row] if self._lines else None}
 
@@ -599,7 +552,7 @@ class _Content:
                 raise TableError(
                     f"column {column!r} holds {quote_text(ids[row])} here and in {where}: ids must differ; correct one, "
                     "or omit ", Argument("id", ...), " to go by the number of the row",
-                    **self._place(row), column=column, value=ids[row],
+                    **self.place(row), column=column, value=ids[row],
                 )  # fmt: skip
 
     def _bad_cell(self, bad: BadCell, *, first: int | None = None) -> TableError:
@@ -627,7 +580,7 @@ class _Content:
         found = "no value" if bad.value is None else quote_text(bad.value)
         return TableError(
             f"column {bad.column!r} holds {found}, expected {bad.expected}", *(("; ", *advice) if advice else ()),
-            **self._place((self.n_rows if first is None else first) + bad.row),
+            **self.place((self.n_rows if first is None else first) + bad.row),
             column=bad.column, value=bad.value, expected=bad.expected,
         )  # fmt: skip
 
@@ -654,7 +607,7 @@ class _Content:
             f"every true label must be a candidate: {names[label]!r} is in column {column!r} but not in {other!r} "
             f"({count} such {'label' if count == 1 else 'labels'} in the file)",
             *(("; is ", Argument("separator", self.separator), " right?") if unlike else ()),
-            **self._place(row), column=column, value=names[label],
+            **self.place(row), column=column, value=names[label],
         )  # fmt: skip
 
 
@@ -664,8 +617,3 @@ def describe_unlabeled(candidates: LabelMatrix) -> Iterator[str]:
     if rows.size:
         first = format_names([f"{row:,}" for row in rows])
         yield f"{rows.size:,} {'row has' if rows.size == 1 else 'rows have'} no label (counted from 0: {first})"
-
-
-def number_names(kind: str, count: int) -> tuple[str, ...]:
-    """Make names for columns that have none: ``feature_0``, ``feature_1`` and so on."""
-    return tuple(f"{kind}_{column}" for column in range(count))

@@ -1,41 +1,26 @@
-"""Embeddings of texts by a language model, kept between runs.
-
-A language model maps a text to a vector that depends on its meaning: texts that say the same in other words are close.
-The model is one of the package sentence-transformers, by its name or by the folder that it is in.
-"""
+"""Embeddings of texts by a language model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from skpml._writing import replacing, require_packages
+from skpml._writing import require_packages
+from skpml.embeddings._keeping import EmbeddingError, Progress, digest, embed_once
 
-__all__ = ["EmbeddingError", "TextEmbedder", "embed_texts"]
-
-Progress = Callable[[int, int | None, str], None]
-
-# Bytes of the digest of a text.
-_DIGEST = 16
 # Texts that a model gets at a time, between two reports of the progress.
 _BLOCK = 512
 # Files that make a model what it is.
 _WEIGHTS = (".safetensors", ".bin", ".json")
-
-
-class EmbeddingError(ValueError):
-    """Raised if a language model cannot be loaded, or a file of kept embeddings cannot be read."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -150,19 +135,12 @@ def embed_texts(
     --------
     TextEmbedder : A transformer for a pipeline.
     """
-    digests = np.array([_digest(text) for text in texts], dtype=f"V{_DIGEST}")
-    unique, first, place = np.unique(digests, return_index=True, return_inverse=True)
-    path = None if cache is None else Path(cache)
-    known = {} if path is None else _read_cache(path, _identify(model))
-    missing = [k for k, digest in enumerate(unique) if digest.tobytes() not in known]
-    if missing:
-        found = _embed([texts[first[k]] for k in missing], model, batch_size, progress)
-        known |= {unique[k].tobytes(): vector for k, vector in zip(missing, found, strict=True)}
-    vectors = np.stack([known[digest.tobytes()] for digest in unique]) if len(unique) else np.empty((0, 0))
-    if path is not None and missing:
-        with replacing(path, overwrite=True) as (temporary,), temporary.open("wb") as file:
-            np.savez(file, model=np.array(_identify(model)), digests=unique, vectors=vectors)
-    return np.asarray(vectors[place.reshape(-1)], dtype=np.float64)
+
+    def embed(places: list[int]) -> NDArray[np.float32]:
+        return _embed([texts[place] for place in places], model, batch_size, progress)
+
+    digests = [digest(text.encode("utf-8", "surrogatepass")) for text in texts]
+    return embed_once(digests, embed, cache, _identify(model))
 
 
 def _embed(texts: list[str], model: str, batch_size: int, progress: Progress | None) -> NDArray[np.float32]:
@@ -223,23 +201,3 @@ def _identify(model: str) -> str:
         if path.suffix in _WEIGHTS
     }
     return f"{folder.resolve().name} {sizes}"
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
-
-
-def _read_cache(path: Path, model: str) -> dict[bytes, NDArray[np.float32]]:
-    """Return kept embeddings by the digest of their text; none if the file is of another model or cannot be read."""
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            if str(content["model"]) != model:
-                return {}
-            digests, vectors = content["digests"], content["vectors"]
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-        return {}
-    if digests.dtype != f"V{_DIGEST}" or vectors.ndim != 2 or len(vectors) != len(digests):
-        return {}
-    if not np.isfinite(vectors).all():
-        return {}
-    return {digest.tobytes(): vector for digest, vector in zip(digests, vectors, strict=True)}
