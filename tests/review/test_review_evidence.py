@@ -91,7 +91,11 @@ def test_the_page_fits_every_screen_and_axe_finds_nothing(show: Watched, width: 
     payload["labels"][0]["name"] = "implemented-in::python-or-another-language"
     page = show(payload, width=width, height=800)
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    assert page.locator("#need").is_visible()
     open_detail(page)
+    assert page.locator("mark.for, mark.against").count() == 2
+    for part in ("detail-reason", "detail-votes", "words-for", "words-against"):
+        assert page.locator(f"#{part}").is_visible()
     # By keyboard, whatever the width.
     press(page, "j", "k", "y", "x", "u", "u")
     assert page.locator("#detail-label").inner_text() == payload["labels"][0]["name"]
