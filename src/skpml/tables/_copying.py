@@ -32,7 +32,7 @@ from skpml.tables._errors import TableError, parsing, require_extra
 from skpml.tables._excel import copy_excel, excel_rows
 from skpml.tables._formats import EXCEL_SUFFIX, PARQUET_SUFFIX, open_rows
 from skpml.tables._json import JSON_SUFFIXES, read_json
-from skpml.tables._json_editing import edit_members, turn_member
+from skpml.tables._json_editing import edit_members, find_style, turn_member
 from skpml.tables._rows import Progress, Record, read_records
 from skpml.tables._table import Table
 from skpml.tables._values import ValueRows, frame_rows
@@ -137,15 +137,15 @@ def clean_frame(table: Table, drop: Any, *, add: Any = None) -> Any:
     >>> table = read_table(photos)
     >>> clean_frame(table, [[True, False], [False, False]])["tags"].tolist()
     [['sky'], ['sky']]
+    >>> clean_frame(table, [[False, True], [False, False]], add=[[False, False], [True, False]])["tags"].tolist()
+    [['sea'], ['sky', 'sea']]
     """
     if table.frame is None or not hasattr(table.frame, "to_numpy"):
         raise ValueError("table must be that of a data frame of pandas or Polars; write_cleaned copies files")
     changes, frame = _all_rows(table, check_changes(table, drop, add)), table.frame
-    edits = _edit_values(table, changes, frame_rows(frame))
-    for name in dict.fromkeys(name for _, name in edits):
-        values = list(frame_rows(frame).batch.column(name))
-        for row, _ in (place for place in edits if place[1] == name):
-            values[row] = edits[row, name]
+    rows = frame_rows(frame)
+    for name, edits in _edit_values(table, changes, rows).items():
+        values = [edits.get(row, value) for row, value in enumerate(rows.batch.column(name))]
         series, kind = type(frame[name]), frame[name].dtype
         if hasattr(frame, "with_columns"):
             frame = frame.with_columns(series(name, values, dtype=kind))
@@ -157,30 +157,24 @@ def clean_frame(table: Table, drop: Any, *, add: Any = None) -> Any:
     return frame
 
 
-def _edit_values(table: Table, changes: Changes, rows: ValueRows) -> dict[tuple[int, str], Any]:
-    """Return the new values of cells, by row and column; KeyError where a cell is not as it was."""
-    minus, found = _find_minus(table), {}
-    if table.columns.tags is not None:
-        name = table.columns.tags
+def _edit_values(table: Table, changes: Changes, rows: ValueRows) -> dict[str, dict[int, Any]]:
+    """Return the new values of cells, by column and row."""
+    minus, in_tags = _find_minus(table), table.columns.tags is not None
+    found: dict[str, dict[int, Any]] = {}
+    for label, name in enumerate(table.columns.label_columns):
         values = rows.batch.column(name)
         as_list = any(map(is_list, values))
-        elements = find_elements(values) if (changes > 0).any() else {}
-        for row in np.flatnonzero(changes.any(axis=1)).tolist():
-            change = _tag_change(table, changes[row])
+        elements = find_elements(values) if as_list and (changes > 0).any() else {}
+        for row in np.flatnonzero(changes.any(axis=1) if in_tags else changes[:, label]).tolist():
             try:
-                found[row, name] = edit_value(values[row], change, elements, as_list=as_list)
+                if in_tags:
+                    change = _tag_change(table, changes[row])
+                    new = edit_value(values[row], change, elements, as_list=as_list)
+                else:
+                    new = turn_value(values[row], yes=bool(changes[row, label] > 0), minus=minus[label])
             except (KeyError, TypeError):
                 raise _file_changed(table.path, rows.batch.lines[row] if rows.batch.lines else None) from None
-        return found
-    for label, name in enumerate(table.columns.labels or ()):
-        values = rows.batch.column(name)
-        for row in np.flatnonzero(changes[:, label]).tolist():
-            try:
-                found[row, name] = turn_value(
-                    values[row], yes=bool(changes[row, label] > 0), minus=minus[label]
-                )
-            except (KeyError, TypeError):
-                raise _file_changed(table.path, rows.batch.lines[row] if rows.batch.lines else None) from None
+            found.setdefault(name, {})[row] = new
     return found
 
 
@@ -371,10 +365,12 @@ def _copy_json(table: Table, changes: Changes, target: Path) -> None:
     if len(file.records) != len(changes):
         raise _file_changed(table.path)
     pieces, place, ascii_only = [], 0, file.text.isascii()
+    tags = table.columns.tags
+    style = "text" if tags is None else find_style(file, tags)
     for row in np.flatnonzero(changes.any(axis=1)).tolist():
         record = file.records[row]
         try:
-            if table.columns.tags is None:
+            if tags is None:
                 edits = [
                     turn_member(file, record, name, yes=bool(changes[row, label] > 0), minus=minus[label])
                     for label, name in enumerate(table.columns.labels or ())
@@ -382,7 +378,7 @@ def _copy_json(table: Table, changes: Changes, target: Path) -> None:
                 ]
             else:
                 change = _tag_change(table, changes[row])
-                edits = [*edit_members(file, record, table.columns.tags, change)]
+                edits = [*edit_members(file, record, tags, change, style)]
         except KeyError:
             raise _file_changed(table.path, record.line) from None
         for start, end, new in sorted(edits):
@@ -398,9 +394,10 @@ def _copy_excel(table: Table, changes: Changes, target: Path) -> None:
     rows = excel_rows(table.path, table.sheet)
     if rows.batch.n_rows != len(changes):
         raise _file_changed(table.path)
-    edits = _edit_values(table, changes, rows)
     places = {
-        (rows.batch.lines[row], rows.header.index(name) + 1): value for (row, name), value in edits.items()
+        (rows.batch.lines[row], rows.header.index(name) + 1): value
+        for name, edits in _edit_values(table, changes, rows).items()
+        for row, value in edits.items()
     }
     copy_excel(table.path, str(table.sheet), places, target)
 

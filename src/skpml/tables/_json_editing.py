@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from skpml.tables._editing import TagChange, edit_list, edit_tags, turn_text
 from skpml.tables._json import DECODER, JsonFile, JsonRecord, KeyPath, find_live, find_span, list_members
@@ -13,6 +13,7 @@ from skpml.tables._tags import LISTS, split_tags
 
 # Where an edit begins and ends, and what to write there.
 Edit = tuple[int, int, str]
+Style = Literal["list", "text", "choices"]
 # Of a text that is one tag, whatever it holds.
 _NO_SEPARATOR = "\0"
 
@@ -25,7 +26,17 @@ def turn_member(file: JsonFile, record: JsonRecord, column: str, *, yes: bool, m
     return start, end, f"{quote}{turn_text(value.strip(quote or None), yes=yes, minus=minus)}{quote}"
 
 
-def edit_members(file: JsonFile, record: JsonRecord, column: str, change: TagChange) -> Iterator[Edit]:
+def find_style(file: JsonFile, column: str) -> Style:
+    """Return how several tags are written: as a list, in one text, or as choices in the short export of Label Studio."""
+    values = [record.values.get(column) for record in file.records]
+    if any(isinstance(value, dict) for value in values):
+        return "choices"
+    return "list" if any(isinstance(value, list) for value in values) else "text"
+
+
+def edit_members(
+    file: JsonFile, record: JsonRecord, column: str, change: TagChange, style: Style
+) -> Iterator[Edit]:
     """Yield the edits that give an object other tags; of several values with tags, the last gets the added ones."""
     text, left = file.text, set(change.dropped)
     paths = record.tag_paths.get(column, [])
@@ -41,7 +52,7 @@ def edit_members(file: JsonFile, record: JsonRecord, column: str, change: TagCha
         tags = split_tags(value if isinstance(value, str) else text[start:end], separator)
         here = replace(change.restrict(tags, add=place == len(spans) - 1), separator=separator)
         left -= here.dropped
-        if isinstance(value, str) and here.added and (len(paths[0]) > 1 or _has_choices(file, column)):
+        if isinstance(value, str) and here.added and (len(paths[0]) > 1 or style == "choices"):
             yield start, end, _dump(_as_answer(edit_list(tags, here, {}), choices=len(paths[0]) == 1))
         elif isinstance(value, str) and (here.dropped or here.added):
             yield start, end, _dump(edit_tags(value, here))
@@ -51,16 +62,11 @@ def edit_members(file: JsonFile, record: JsonRecord, column: str, change: TagCha
         raise KeyError(left.pop())
     if change.added and not spans:
         new: Any = list(change.added)
-        if _has_choices(file, column):
+        if style == "choices":
             new = _as_answer(new, choices=True)
-        elif not any(isinstance(each.values.get(column), list) for each in file.records):
+        elif style == "text":
             new = edit_tags("", change)
         yield _insert_tags(file, record, column, new)
-
-
-def _has_choices(file: JsonFile, column: str) -> bool:
-    """Whether several tags are written as Label Studio writes them in its short export."""
-    return any(isinstance(record.values.get(column), dict) for record in file.records)
 
 
 def _as_answer(tags: list[str], *, choices: bool) -> Any:
@@ -108,8 +114,8 @@ def _set_member(text: str, start: int, path: KeyPath, value: Any) -> Edit:
             return _insert(text, start, nested, name=str(step))
         start = found
         if text.startswith("null", start):
-            return start, start + len("null"), json.dumps(nested, ensure_ascii=False)
-    return *find_span(text, start, ()), json.dumps(value, ensure_ascii=False)
+            return start, start + len("null"), _dump(nested)
+    return *find_span(text, start, ()), _dump(value)
 
 
 def _append(text: str, start: int, path: KeyPath, value: Any) -> Edit:
@@ -128,6 +134,6 @@ def _insert(text: str, start: int, value: Any, name: str | None = None) -> Edit:
     filled = next(list_members(text, start), None) is not None
     end = find_span(text, start, ())[1] - 1
     end -= len(text[start:end]) - len(text[start:end].rstrip())
-    new = json.dumps(value, ensure_ascii=False)
-    new = new if name is None else f"{json.dumps(name, ensure_ascii=False)}: {new}"
+    new = _dump(value)
+    new = new if name is None else f"{_dump(name)}: {new}"
     return end, end, f", {new}" if filled else new
