@@ -97,6 +97,29 @@ def test_true_labels_are_cleaned_only_if_they_are_named(file, header):
     assert ("only if you name them" in error.problem) == ("truth" in header)
 
 
+@pytest.mark.parametrize(
+    ("header", "column"),
+    [
+        ("x,labels", "labels"),
+        ("x,Label", "Label"),
+        ("TAG,label", "TAG"),
+        ("label,labels", "labels"),
+        ("labels,tags", "tags"),
+        ("labels,candidates", "candidates"),
+        ("labels,candidate:p", None),
+        ("x,tag,Tag", "refused"),
+        ("annotator,label", "refused"),
+    ],
+)
+def test_columns_that_are_taken_for_tags(file, header, column):
+    n_cells = header.count(",") + 2
+    path = file(f"y,{header}\n" + ",".join("1" * n_cells) + "\n")
+    if column == "refused":
+        refused(lambda: read(path), argument="tags")
+    else:
+        assert read(path, features=["y"]).columns.tags == column
+
+
 def test_the_number_of_text_components_is_checked(file):
     path = file("note,tags\nsome words,p\nother words,q\n")
     refused(lambda: read(path, text="note", text_components=0), argument="text_components", value=0)

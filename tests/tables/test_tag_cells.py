@@ -55,6 +55,9 @@ def test_clear_separators_are_detected(file, cells, separator):
         (['["say \\"hi\\", all", "caf\\u00e9"]', "[]"], ("café", 'say "hi", all')),
         (["['it\\'s', None, 'b']", "[]"], ("b", "it's")),
         (["[draft]", "[draft, final]"], ("draft", "final")),
+        (["sea, sky", "sky", "sea", "big\tlake, sky", "sea, sky, sea"], ("big\tlake", "sea", "sky")),
+        (["sea|lake", "lake", "sea|big\tlake"], ("big\tlake", "lake", "sea")),
+        (["sea\tsky", "sky", "sea\tlake, deep"], ("lake, deep", "sea", "sky")),
     ],
 )
 def test_marks_within_tags_do_not_separate(file, cells, labels):
@@ -67,6 +70,7 @@ def test_marks_within_tags_do_not_separate(file, cells, labels):
         (["sea,sky", "lake,tree"], {"argument": "separator", "value": ";", "expected": ",", "row": 0}),
         (["sea;sky", "lake", "sky,sea"], {"argument": "separator", "value": ";", "expected": ",", "row": 2}),
         (["sea;sky", "sky|sea"], {"argument": "separator", "row": 1}),
+        (["sea;sky", "lake;sea", "sky\tsea"], {"argument": "separator", "expected": "\t", "row": 2}),
         (["a/b", "a/c", "b"], {"argument": "separator", "expected": "/"}),
         (["['a', 'b']", "a"], {"argument": "separator", "value": "a", "line": 3}),
         (["['a' 'b']", "['a']"], {"argument": "separator", "value": "['a' 'b']", "line": 2}),

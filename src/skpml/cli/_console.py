@@ -258,7 +258,7 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 # Argument of Columns, Dialect or read_table: option, metavar, help.
 TABLE_OPTIONS = {
-    "tags": ("--tags", "COLUMN", 'Column that lists the candidate labels, as in "lake;sea".  [default: tags]'),
+    "tags": ("--tags", "COLUMN", 'Column that lists the candidate labels, as in "lake;sea".  [default: tags or labels]'),
     "labels": ("--label", "COLUMN", "0/1 column of one candidate label; repeatable."),
     "true_tags": ("--true-tags", "COLUMN", "Column that lists the true labels.  [default: truth]"),
     "true_labels": ("--true-label", "COLUMN", "0/1 column of one true label; repeatable."),

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from skpml.tables._errors import Argument, TableError
 
 TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN = "tags", "candidates", "truth"
+# Names that are taken for tags if there are no others, the likeliest first.
+_OTHER_TAG_COLUMNS = ("labels", "tag", "label")
 CANDIDATE_PREFIX, TRUTH_PREFIX = "candidate:", "truth:"
 FLAGS = {"0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "false": 0, "no": 0, "1": 1, "1.0": 1, "true": 1, "yes": 1}
 # Cells without a value.
@@ -32,7 +34,8 @@ class Columns:
     Parameters
     ----------
     tags : str, optional
-        Column that lists the candidate labels of a row. By default ``tags`` in any case, else ``candidates``.
+        Column that lists the candidate labels of a row. By default ``tags`` in any case, else ``candidates``, else
+        ``labels``, ``tag`` or ``label`` in any case.
     labels : sequence of str, optional
         The 0/1 columns of candidate labels. By default those that begin with `prefix`.
     true_tags : str, optional
@@ -108,7 +111,8 @@ class Columns:
     @property
     def not_numbers(self) -> tuple[str, ...]:
         """Columns that are named as something else than numbers, and the usual columns of tags."""
-        return (*self._single, *self.ignore, *self.categories, TAG_COLUMN, CANDIDATE_COLUMN, TRUTH_COLUMN)
+        return (*self._single, *self.ignore, *self.categories, TAG_COLUMN, *_OTHER_TAG_COLUMNS, CANDIDATE_COLUMN,
+                TRUTH_COLUMN)  # fmt: skip
 
     @property
     def _single(self) -> tuple[str, ...]:
@@ -257,6 +261,9 @@ def _find_labels(
             found, names = replace(found, labels=flags), _strip_prefix(flags, wanted.prefix)
         elif CANDIDATE_COLUMN in free and not alike:
             found = replace(found, tags=CANDIDATE_COLUMN)
+        elif not alike and not wanted.true_label_columns and "annotator" not in header:
+            # A table of annotators and labels holds votes.
+            found = replace(found, tags=_guess_tags(free))
     true = [name for name in free if name == TRUTH_COLUMN or name.startswith(wanted.true_prefix)]
     candidates = set(found.label_columns)
     true = [name for name in true if name not in candidates]
@@ -298,6 +305,14 @@ def _find_labels(
         if (flags := getattr(found, role)) is not None
     }
     return replace(found, **ordered), given
+
+
+def _guess_tags(names: Sequence[str]) -> str | None:
+    """Return the column that is likely to hold tags, by its name; none if several are."""
+    for usual in _OTHER_TAG_COLUMNS:
+        if alike := [name for name in names if name.strip().lower() == usual]:
+            return alike[0] if len(alike) == 1 else None
+    return None
 
 
 def _strip_prefix(columns: Sequence[str] | None, prefix: str) -> tuple[str, ...] | None:

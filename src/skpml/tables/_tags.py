@@ -20,9 +20,9 @@ from skpml.tables._errors import Argument, TableError
 TAG_SEPARATOR = ";"
 # The separator of cells that are lists, as JSON or Python write them.
 LISTS = "[]"
-# These hardly ever occur within a tag; the others do.
+# These hardly ever occur within a tag; the others do. A tab gets there by mistake, as it cannot be seen.
 _CLEAR_SEPARATORS = (";", "|", "\n", "\t")
-_COMMA, _SLASH = ",", "/"
+_TAB, _COMMA, _SLASH = "\t", ",", "/"
 _QUOTED = r"""\s*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*"""
 _ITEM = re.compile(rf"""{_QUOTED}|[^"'\[\]{{}}(),]+""", re.DOTALL)
 _QUOTED_ITEM = re.compile(_QUOTED, re.DOTALL)
@@ -176,20 +176,22 @@ def detect_separator(path: Path, collectors: Sequence[TagCollector]) -> str:
         for mark in _CLEAR_SEPARATORS
         if (count := sum(times for text, times in texts.items() if mark in text.strip()))
     }
+    with_comma = {text: times for text, times in texts.items() if _COMMA in text}
+    n_known = _count_recurring(texts, with_comma)
+    parts = {tag for text in texts for tag in split_tags(text, _COMMA)}
+    commas_fit = bool(with_comma) and len(parts) < len(texts) and 2 * n_known >= len(with_comma)
+    if held.get(_TAB, 0) < sum(with_comma.values()) * commas_fit:
+        held.pop(_TAB, None)
     if held:
         separator = max(held, key=lambda mark: held[mark])
         known = {tag for collector in collectors for tags in collector.tags(separator) for tag in tags}
         for collector in collectors:
             _refuse_second_separator(path, collector, known, separator)
         return separator
-    with_comma = {text: times for text, times in texts.items() if _COMMA in text}
-    if with_comma:
-        n_known = _count_recurring(texts, with_comma)
-        parts = {tag for text in texts for tag in split_tags(text, _COMMA)}
-        if len(parts) < len(texts) and 2 * n_known >= len(with_comma):
-            return _COMMA
-        if n_known or 2 * sum(with_comma.values()) > n_cells:
-            raise _ask(path, collectors, TAG_SEPARATOR, _COMMA)
+    if commas_fit:
+        return _COMMA
+    if with_comma and (n_known or 2 * sum(with_comma.values()) > n_cells):
+        raise _ask(path, collectors, TAG_SEPARATOR, _COMMA)
     if 2 * sum(times for text, times in texts.items() if _SLASH in text) > n_cells:
         raise _ask(path, collectors, TAG_SEPARATOR, _SLASH)
     return TAG_SEPARATOR
@@ -258,7 +260,7 @@ def _refuse_second_separator(path: Path, collector: TagCollector, known: set[str
         for other in others:
             if other not in tag or len(parts := split_tags(tag, other)) < 2:
                 continue
-            judge = all if other == _COMMA else any
+            judge = all if other in (_COMMA, _TAB) else any
             if judge(part in known for part in parts):
                 raise _ask(path, [collector], separator, other, example=tag)
 
