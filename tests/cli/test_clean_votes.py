@@ -13,6 +13,7 @@ import pytest
 
 from skpml.cleaning import audit
 from skpml.likelihood import count_votes
+from skpml.tables import Columns, read_table
 
 from .conftest import LABELS, Run, rows_with_tags, write_rows
 
@@ -230,3 +231,79 @@ def test_missing_tags_have_a_probability(run: Run, photos: Path, voted: Path, fo
     assert ("probably missing" in printed) == bool(added)
     tags = tags_of(folder / "c.csv")
     assert not [line for line in lines if line["label"] in tags[int(line["row"])]]
+
+
+def write_table(path: Path, columns: dict[str, list]) -> Path:
+    """Write columns in the format of the suffix."""
+    pd = pytest.importorskip("pandas", reason="needs the extra files")
+    frame = pd.DataFrame(columns)
+    if path.suffix == ".xlsx":
+        pytest.importorskip("openpyxl", reason="needs the extra excel")
+        frame.to_excel(path, index=False)
+    elif path.suffix in (".json", ".jsonl"):
+        frame.to_json(path, orient="records", lines=path.suffix == ".jsonl", double_precision=15)
+    elif path.suffix == ".arrow":
+        frame.to_feather(path)
+    else:
+        frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "votes_format"),
+    [
+        (".json", ".parquet"),
+        (".jsonl", ".arrow"),
+        (".xlsx", ".jsonl"),
+        (".parquet", ".xlsx"),
+        (".arrow", ".json"),
+    ],
+)
+def test_votes_and_rows_in_other_formats(
+    run: Run, folder: Path, truth: np.ndarray, votes: list[list[str]], data: str, votes_format: str
+) -> None:
+    features, _, _ = rows_with_tags(N_ROWS)
+    names = [f"{row}.png" for row in range(N_ROWS)]
+    columns = {"file": names, **dict(zip("abc", features.T.tolist(), strict=True))}
+    # A column of tags, which the votes replace, or none.
+    columns |= {"tags": ["old"] * N_ROWS} if data in (".json", ".xlsx", ".arrow") else {}
+    rows = write_table(folder / f"photos{data}", columns)
+    lists = dict(zip(("file", "annotator", "label"), map(list, zip(*votes, strict=True)), strict=True))
+    said = write_table(folder / f"votes{votes_format}", lists)
+    # Nothing is dropped, so that all labels with votes are there.
+    printed = done(run, rows, "--votes", said, "--id", "file", "--drop-below", 0, "-o", f"c{data}")
+    assert f"Tags from {len(votes)} votes" in printed
+    cleaned = read_table(folder / f"c{data}", columns=Columns(id="file"), separator=";")
+    assert cleaned.ids == tuple(names)
+    np.testing.assert_allclose(cleaned.X, features, rtol=1e-9)
+    found = [{cleaned.label_names[j] for j in np.flatnonzero(row)} for row in cleaned.candidates]
+    assert found == [{label for row, _, label in votes if row == name and label} for name in names]
+
+
+def test_lists_of_labels_are_votes(
+    run: Run, refused: Refused, folder: Path, photos: Path, voted: Path
+) -> None:
+    said: dict[tuple[str, str], list[str]] = {}
+    for line in lines_of(voted):
+        said.setdefault((line["file"], line["annotator"]), []).extend(filter(None, [line["label"]]))
+    records = [{"file": row, "annotator": who, "label": labels} for (row, who), labels in said.items()]
+    (folder / "votes.json").write_text(json.dumps(records))
+    printed = done(run, photos, "--votes", "votes.json", "--id", "file", "-o", "d.csv")
+    assert f"Tags from {len(lines_of(voted))} votes" in printed
+    records[3]["label"] = 7
+    (folder / "votes.json").write_text(json.dumps(records))
+    message = refused("clean", photos, "--votes", "votes.json", "--id", "file", "-o", "e.csv")
+    assert "column 'label' holds 7" in message
+    tasks = [{"data": {"file": f"{row}.png", "a": 1}, "annotations": []} for row in range(N_ROWS)]
+    (folder / "tasks.json").write_text(json.dumps(tasks))
+    message = refused("clean", "tasks.json", "--votes", voted, "--id", "file", "-o", "e.json")
+    assert "export" in message
+
+
+def test_images_are_beside_the_rows(run: Run, folder: Path, photos: Path, voted: Path) -> None:
+    pictures = pytest.importorskip("PIL.Image", reason="needs scikit-pml[images]")
+    for row in range(N_ROWS):
+        pictures.new("RGB", (8, 8), (4 * row, 99, 9)).save(folder / f"{row}.png")
+    options = ("--id", "file", "--image", "file", "--ignore", "a", "--ignore", "b", "--ignore", "c")
+    assert "the images of 'file'" in done(run, photos, "--votes", voted, *options, "-o", "c.csv")
+    assert (folder / "photos.csv.images.npz").exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from table_helpers import refused
 
 from skpml.tables import Dialect, Record, detect_dialect, read_records
-from skpml.tables._copying import _raw_cells
+from skpml.tables._copying import raw_cells
 
 USUAL = Dialect(encoding="utf-8", delimiter=",", quote='"', decimal=".")
 
@@ -260,7 +260,7 @@ CELLS = st.text(st.sampled_from("ab\",;|\t\n\r'\\ é<>&"), max_size=6)
     delimiter=st.sampled_from(list(MARKS)),
     quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
 )
-def test_raw_cells_are_the_cells_as_written(tmp_path_factory, rows, delimiter, quoting):
+def testraw_cells_are_the_cells_as_written(tmp_path_factory, rows, delimiter, quoting):
     """Cells written by Python's csv module: texts of records join to the file, raw cells to the record."""
     ending = "\r\n"
     buffer = io.StringIO(newline="")
@@ -271,17 +271,17 @@ def test_raw_cells_are_the_cells_as_written(tmp_path_factory, rows, delimiter, q
     assert [record.cells for record in records] == rows
     assert "".join(record.text for record in records) == buffer.getvalue()
     for record in records:
-        cells, end = _raw_cells(record, dialect)
+        cells, end = raw_cells(record, dialect)
         assert end == ending
         assert delimiter.join(cells) + end == record.text
         unquoted = [cell[1:-1].replace('""', '"') if cell.startswith('"') else cell for cell in cells]
         assert unquoted == record.cells
 
 
-def test_raw_cells_with_quotes_inside_plain_cells():
+def testraw_cells_with_quotes_inside_plain_cells():
     record = Record(1, 'a "b", "c,d"\r\n', [])
-    assert _raw_cells(record, USUAL) == (['a "b"', ' "c', 'd"'], "\r\n")
-    assert _raw_cells(Record(1, '"a,b', []), replace(USUAL, quote="")) == (['"a', "b"], "")
+    assert raw_cells(record, USUAL) == (['a "b"', ' "c', 'd"'], "\r\n")
+    assert raw_cells(Record(1, '"a,b', []), replace(USUAL, quote="")) == (['"a', "b"], "")
 
 
 def test_lines_are_counted_over_cells_that_hold_line_breaks(file):

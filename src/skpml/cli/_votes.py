@@ -16,7 +16,7 @@ import numpy as np
 from skpml.cli import _console as ui
 
 if TYPE_CHECKING:
-    from skpml.tables import Table
+    from skpml.tables import Columns, Dialect, Rows, Table
 
 _TAGS, _SEPARATOR = "tags", ";"
 # Larger arrays of rows, annotators and labels are not built: votes are counted instead.
@@ -44,14 +44,13 @@ def read_voted(
     The table is that of a copy of the source whose column of tags lists the labels with votes. The copy exists as long as
     the context does, so that whatever reads or copies the table works with votes too.
     """
-    from skpml.tables import TableError, detect_dialect, read_table, write_tags
+    from skpml.tables import TableError, read_table, write_tags
 
     _check_options(source, reading, path)
     arguments = ui.table_arguments(reading)
     wanted, separator = arguments["columns"], arguments.get("separator", _SEPARATOR)
-    dialect = detect_dialect(source, arguments["dialect"], columns=wanted.named, numbers=wanted.features,
-                             not_numbers=wanted.not_numbers)  # fmt: skip
-    ids = _read_ids(source, dialect, wanted.id)
+    sheet, dialect = arguments.get("sheet"), _find_dialect(source, arguments["dialect"], wanted)
+    ids = _read_ids(source, dialect, sheet, wanted.id)
     votes = _read_votes(path, _Names.find(columns, wanted.id), ids, source, separator)
     tags = wanted.tags or _TAGS
     given: dict[int, list[str]] = {}
@@ -60,11 +59,15 @@ def read_voted(
             given.setdefault(row, []).append(label)
     cells = [separator.join(sorted(set(given.get(row, ())))) for row in range(len(ids))]
     with TemporaryDirectory() as folder:
-        copy = Path(folder) / source.name
+        copy = Path(folder) / (f"{source.name}.arrow" if source.is_dir() else source.name)
         try:
-            write_tags(source, dialect, tags, cells, copy)
-            arguments |= {"columns": replace(wanted, tags=tags), "dialect": dialect, "separator": separator}
-            table = read_table(copy, **arguments, **options)
+            write_tags(source, tags, cells, copy, dialect=dialect, sheet=sheet)
+            arguments |= {
+                "columns": replace(wanted, tags=tags),
+                "separator": separator,
+                "folder": source.parent,
+            }
+            table = read_table(copy, **{**arguments, "dialect": dialect}, **options)
         except TableError as error:
             error.path = source if error.path == copy else error.path
             raise
@@ -72,10 +75,8 @@ def read_voted(
 
 
 def _check_options(source: Path, reading: dict[str, Any], path: Path) -> None:
-    from skpml.tables import TEXT_SUFFIXES
-
-    if source.suffix.lower() not in TEXT_SUFFIXES:
-        raise click.UsageError(f"--votes is for text tables such as .csv, which {source} is not")
+    if not ui.is_table(source) and not source.is_dir():
+        raise click.UsageError(f"--votes is for tables such as .csv, which {source} is not")
     for name in ("labels", "true_tags", "true_labels", "skip_untagged"):
         if reading[name]:
             option = ui.TABLE_OPTIONS[name][0]
@@ -104,70 +105,98 @@ class _Names:
         return cls(("row",) if id_column is None else tuple(dict.fromkeys((id_column, "id"))))
 
 
-def _read_ids(source: Path, dialect: Any, column: str | None) -> list[str]:
-    """Return the names of the rows of a table: its id column, or their numbers."""
-    from skpml.tables import TableError, format_names, read_records
+def _find_dialect(path: Path, given: Dialect, columns: Columns) -> Dialect | None:
+    """Return how a text table is written; None for other tables."""
+    from skpml.tables import TEXT_SUFFIXES, detect_dialect
 
-    records = (record for record in read_records(source, dialect) if record.cells)
-    header = next(records).cells
-    if column is not None and column not in header:
-        raise TableError(
-            f"has no column {column!r} (its columns are {format_names(header)})", path=source, column=column
-        )
-    place = None if column is None else header.index(column)
-    return [str(row) if place is None else record.cells[place] for row, record in enumerate(records)]
+    if path.is_dir() or path.suffix.lower() not in TEXT_SUFFIXES:
+        return None
+    numbers, not_numbers = columns.features, columns.not_numbers
+    return detect_dialect(path, given, columns=columns.named, numbers=numbers, not_numbers=not_numbers)
+
+
+def _read_ids(source: Path, dialect: Dialect | None, sheet: str | None, column: str | None) -> list[str]:
+    """Return the names of the rows of a table: its id column, or their numbers."""
+    from skpml.tables import TableError, format_names, open_rows
+
+    rows = open_rows(source, dialect=dialect, sheet=sheet)
+    if column is None:
+        return [str(row) for row in range(sum(batch.n_rows for batch in rows.batches(rows.header[:1])))]
+    if column not in rows.header:
+        problem = f"has no column {column!r} (its columns are {format_names(rows.header)})"
+        raise TableError(problem, path=source, column=column)
+    return [name for batch in rows.batches([column]) for name in batch.texts(column)]
+
+
+def _list_votes(
+    path: Path, rows: Rows, names: Sequence[str]
+) -> Iterator[tuple[dict[str, int], str, str, str]]:
+    """Yield where each vote is, and its row, its annotator and its label; a list of labels is as many votes."""
+    from skpml.tables import BadCell, TableError
+
+    done = 0
+    for batch in rows.batches(names):
+        try:
+            texts = (*(batch.texts(name) for name in names[:2]), batch.tags(names[2]))
+        except BadCell as bad:
+            problem = f"column {bad.column!r} holds {bad.value!r}, expected {bad.expected}"
+            raise TableError(problem, path=path, row=done + bad.row, column=bad.column) from None
+        for number, (name, annotator, labels) in enumerate(zip(*texts, strict=True)):
+            place = {"line": batch.lines[number]} if batch.lines else {"row": done + number}
+            for label in [labels] if isinstance(labels, str) else labels or [""]:
+                yield place, name.strip(), annotator.strip(), str(label).strip()
+        done += batch.n_rows
 
 
 def _read_votes(
     path: Path, names: _Names, ids: Sequence[str], source: Path, separator: str
 ) -> list[tuple[int, str, str]]:
     """Return the row, the annotator and the label of each vote; an empty label says that nothing was given."""
-    from skpml.tables import Dialect, TableError, detect_dialect, format_names, quote_text, read_records
+    from skpml.tables import Columns, Dialect, TableError, format_names, open_rows, quote_text
 
-    def refuse(problem: str, line: int | None = None) -> None:
-        raise TableError(problem, path=path, line=line)
+    def refuse(problem: str, place: dict[str, Any] | None = None) -> None:
+        raise TableError(problem, path=path, **(place or {}))
 
-    expected = (*names.row, names.annotator, names.label)
-    dialect = detect_dialect(path, Dialect(), columns=expected, not_numbers=expected)
-    records = (record for record in read_records(path, dialect) if record.cells)
-    first = next(records)
-    header = first.cells
+    def format_place(place: dict[str, int]) -> str:
+        return " ".join(f"{what} {number}" for what, number in place.items())
+
+    dialect = _find_dialect(path, Dialect(), Columns(ignore=(*names.row, names.annotator, names.label)))
+    rows = open_rows(path, dialect=dialect, sheet=None)
+    header = rows.header
     row_name = next((name for name in names.row if name in header), names.row[0])
     wanted = (row_name, names.annotator, names.label)
     if missing := [name for name in wanted if name not in header]:
         refuse(
             f"has no column {format_names(list(map(repr, missing)))} (its columns are {format_names(header)}); name "
             "those of row, annotator and label by --vote-columns ROW ANNOTATOR LABEL",
-            first.line,
+            {"line": 1},
         )
-    places = [header.index(name) for name in wanted]
     row_of = {name: row for row, name in enumerate(ids)}
-    seen: dict[tuple[int, str], dict[str, int]] = {}
+    seen: dict[tuple[int, str], dict[str, str]] = {}
     votes: list[tuple[int, str, str]] = []
-    for record in records:
-        name, annotator, label = (record.cells[place].strip() for place in places)
+    for place, name, annotator, label in _list_votes(path, rows, wanted):
         if name not in row_of:
             near = difflib.get_close_matches(name, row_of, n=1) if name else []
             hint = f"; did you mean {near[0]!r}?" if near else ""
             if row_name == "row" and not hint:
                 hint = f": its rows are 0 to {len(ids) - 1}; --id COLUMN matches by names"
-            refuse(f"there is no row {quote_text(name)} in {source.name}{hint}", record.line)
+            refuse(f"there is no row {quote_text(name)} in {source.name}{hint}", place)
         if not annotator:
-            refuse(f"column {names.annotator!r} is empty: every vote needs an annotator", record.line)
+            refuse(f"column {names.annotator!r} is empty: every vote needs an annotator", place)
         if separator in label:
             refuse(f"the label {quote_text(label)} holds {separator!r}, which separates tags; give another --separator",
-                   record.line)  # fmt: skip
+                   place)  # fmt: skip
         row = row_of[name]
         earlier = seen.setdefault((row, annotator), {})
         if label in earlier:
             refuse(
-                f"repeats line {earlier[label]}: the same vote of {annotator!r} about row {name!r}",
-                record.line,
+                f"repeats {earlier[label]}: the same vote of {annotator!r} about row {name!r}",
+                place,
             )
         if earlier and ("" in earlier or not label):
-            refuse(f"contradicts line {next(iter(earlier.values()))}: an empty label says that {annotator!r} gave row "
-                   f"{name!r} no label", record.line)  # fmt: skip
-        earlier[label] = record.line
+            refuse(f"contradicts {next(iter(earlier.values()))}: an empty label says that {annotator!r} gave row "
+                   f"{name!r} no label", place)  # fmt: skip
+        earlier[label] = format_place(place)
         votes.append((row, annotator, label))
     if not votes:
         refuse("has a header but no votes")

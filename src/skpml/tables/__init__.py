@@ -7,9 +7,9 @@ from skpml.tables._columns import CANDIDATE_COLUMN, CANDIDATE_PREFIX, TRUTH_COLU
 from skpml.tables._columns import check_file, check_known_suffix, find_repeated, format_names
 from skpml.tables._columns import looks_like_labels, number_names, quote_text
 from skpml.tables._dialect import Dialect, detect_dialect
-from skpml.tables._rows import Progress, Record, read_records, write_csv, write_rows
+from skpml.tables._rows import BadCell, Progress, Record, read_records, write_csv, write_rows
 from skpml.tables._arrow import write_parquet
-from skpml.tables._formats import TABLE_SUFFIXES, TEXT_SUFFIXES
+from skpml.tables._formats import TABLE_SUFFIXES, TEXT_SUFFIXES, Rows, open_rows
 from skpml.tables._features import as_text_column, fit_text_features
 from skpml.tables._features import read_arrays, read_embeddings
 from skpml.tables._mixed import ColumnFeatures
@@ -18,7 +18,8 @@ from skpml.tables._table import LabelMatrix, Table, read_table
 from skpml.tables._table import describe_unlabeled
 from skpml.tables._tags import find_twins, fold_tag
 from skpml.tables._profile import Profile, profile_table
-from skpml.tables._copying import check_changes, check_suffix, clean_frame, write_cleaned, write_tags
+from skpml.tables._copying import check_changes, check_suffix, clean_frame, write_cleaned
+from skpml.tables._retagging import write_tags
 
 __all__ = [
     "ColumnFeatures",

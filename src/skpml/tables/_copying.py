@@ -186,28 +186,7 @@ def _tag_change(table: Table, change: Changes) -> TagChange:
     return TagChange(frozenset(dropped), tuple(added), table.separator, table.merge_case)
 
 
-def write_tags(path: Path, dialect: Dialect, column: str, cells: Sequence[str], target: Path) -> None:
-    """Copy a text table with other tags, in their column or in a new last one; all else stays as it is."""
-    row, place = -1, None
-    with target.open("wb") as raw:
-        raw.write(dialect.mark)
-        with TextIOWrapper(raw, encoding=dialect.encoding, newline="") as file:
-            for record in read_records(path, dialect):
-                text = record.text
-                if record.cells:
-                    raw_cells, ending = _raw_cells(record, dialect)
-                    if place is None:
-                        place = record.cells.index(column) if column in record.cells else len(record.cells)
-                        new = column
-                    else:
-                        row += 1
-                        new = cells[row]
-                    raw_cells[place : place + 1] = [_quote_cell(new, dialect, path, record.line)]
-                    text = str(dialect.delimiter).join(raw_cells) + ending
-                file.write(text)
-
-
-def _quote_cell(text: str, dialect: Dialect, path: Path, line: int) -> str:
+def quote_cell(text: str, dialect: Dialect, path: Path, line: int) -> str:
     """Write a cell, quoted if it must be."""
     if not any(mark in text for mark in (str(dialect.delimiter), dialect.quote or "\n", "\n", "\r")):
         return text
@@ -282,7 +261,7 @@ def _edit_record(
     table: Table, dialect: Dialect, record: Record, position: dict[str, int], change: Changes, minus: list[bool]
 ) -> str:  # fmt: skip
     """Return the text of a record with other labels."""
-    cells, ending = _raw_cells(record, dialect)
+    cells, ending = raw_cells(record, dialect)
     try:
         columns = [position[name] for name in table.columns.label_columns]
         if table.columns.tags is not None:
@@ -333,7 +312,7 @@ def _find_minus(table: Table) -> list[bool]:
     return [found.get(name, any(found.values())) for name in columns]
 
 
-def _raw_cells(record: Record, dialect: Dialect) -> tuple[list[str], str]:
+def raw_cells(record: Record, dialect: Dialect) -> tuple[list[str], str]:
     """Split the text of a record into cells as they are written, quotes included, and its line ending."""
     body = record.text.rstrip("\r\n")
     delimiter, quote = re.escape(str(dialect.delimiter)), re.escape(str(dialect.quote))
@@ -355,7 +334,7 @@ def _write_cell(text: str, was: str, dialect: Dialect, path: Path, line: int) ->
     if quote and (was.startswith(quote) or text.startswith(quote)):
         return f"{quote}{text.replace(quote, quote * 2)}{quote}"
     if any(mark in text for mark in (str(dialect.delimiter), "\n", "\r")):
-        return _quote_cell(text, dialect, path, line)
+        return quote_cell(text, dialect, path, line)
     return text
 
 
@@ -404,7 +383,6 @@ def _copy_excel(table: Table, changes: Changes, target: Path) -> None:
 
 def _copy_arrow(table: Table, changes: Changes, target: Path) -> None:
     """Copy an Arrow file, in the format of files or of streams as it is."""
-    arrow = require_extra("pyarrow", "writing Arrow files")
     content = read_arrow(table.path)
     if len(content) != len(changes):
         raise _file_changed(table.path)
@@ -412,9 +390,15 @@ def _copy_arrow(table: Table, changes: Changes, target: Path) -> None:
         edited = _edit_group(table, content, changes, _find_minus(table))
     except KeyError:
         raise _file_changed(table.path) from None
-    is_file = table.path.is_file() and table.path.read_bytes()[: len(_ARROW_FILE)] == _ARROW_FILE
-    with (arrow.ipc.new_file if is_file else arrow.ipc.new_stream)(str(target), edited.schema) as writer:
-        writer.write_table(edited)
+    write_arrow(edited, table.path, target)
+
+
+def write_arrow(content: Any, source: Path, target: Path) -> None:
+    """Write an Arrow file in the format of files or of streams, as the source is."""
+    arrow = require_extra("pyarrow", "writing Arrow files")
+    is_file = source.is_file() and source.read_bytes()[: len(_ARROW_FILE)] == _ARROW_FILE
+    with (arrow.ipc.new_file if is_file else arrow.ipc.new_stream)(str(target), content.schema) as writer:
+        writer.write_table(content)
 
 
 def _copy_parquet(table: Table, changes: Changes, target: Path, progress: Progress | None) -> None:

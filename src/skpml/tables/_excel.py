@@ -55,7 +55,7 @@ def excel_rows(path: Path, sheet: str | None) -> ValueRows:
     place = {name: column for column, name in enumerate(names)}
     lines = [line for line, _ in rows]
     found = ValueRows(names, len(rows), lambda name: [cells[place[name]] for _, cells in rows], lines)
-    found.sheet = filled[0]
+    found.sheet, found.header_line = filled[0], first
     return found
 
 

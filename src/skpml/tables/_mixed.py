@@ -201,12 +201,12 @@ def made_fields(
 
 
 def list_items(
-    path: Path, columns: Columns, shown: Mapping[str, Sequence[str]], name: str
+    folder: Path, columns: Columns, shown: Mapping[str, Sequence[str]], name: str
 ) -> tuple[ColumnType, Sequence[str]]:
-    """Return the texts of a column, or the absolute paths of its images, which are relative to the file."""
+    """Return the texts of a column, or the absolute paths of its images, which are relative to a folder."""
     if name == columns.text:
         return "text", shown["text"]
-    return "image", [os.path.abspath(path.parent / image) if image else "" for image in shown["image"]]
+    return "image", [os.path.abspath(folder / image) if image else "" for image in shown["image"]]
 
 
 def _list_types(features: Features, others: Mapping[str, ColumnType]) -> dict[str, ColumnType]:

@@ -163,6 +163,7 @@ def read_table(
     text_components: int | None = 200,
     text_model: str | None = None,
     image_model: str | None = None,
+    folder: str | Path | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Table:
@@ -214,6 +215,8 @@ def read_table(
         An ONNX file of a model of images, by which the images are learned from; the embeddings are kept beside the file,
         in a file whose name ends with ``.images.npz``. Without a model, images that are learned from are described by
         their colors and edges.
+    folder : path-like, optional
+        Where images are and embeddings are kept. By default it is the folder of the file.
     random_state : int, default=0
         Seed of the reduction of texts.
     progress : callable, optional
@@ -329,7 +332,8 @@ def read_table(
         features=tuple(name for name in resolved.columns.features or () if name not in features.unused),
         categories=tuple(features.categories),
     )
-    columns_to_embed = {name: list_items(path, columns, shown, name) for name in learned}
+    home = path.parent if folder is None else Path(folder)
+    columns_to_embed = {name: list_items(home, columns, shown, name) for name in learned}
     if embeddings is not None:
         names = shown.get("image", shown.get("id", ()))
         X = read_embeddings(embeddings, table=path, n_rows=content.n_rows, names=names)
@@ -340,8 +344,8 @@ def read_table(
         made = leave_columns(features, columns_to_embed)
     else:
         embedder = Embedder(
-            path if frame is None else None, content.place, text_components=text_components, text_model=text_model,
-            image_model=image_model, random_state=random_state, progress=progress,
+            home / path.name if frame is None else None, content.place, text_components=text_components,
+            text_model=text_model, image_model=image_model, random_state=random_state, progress=progress,
         )  # fmt: skip
         made = make_features(
             features, {name: embedder.embed(name, *each) for name, each in columns_to_embed.items()}

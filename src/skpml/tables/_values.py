@@ -127,6 +127,7 @@ class ValueRows:
 
     notes: Sequence[str] = ()
     sheet: str | None = None
+    header_line = 1
 
     def __init__(
         self,
