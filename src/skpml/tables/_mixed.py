@@ -70,7 +70,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, n_features_in_)
+        X : array of shape (n, d)
             Numbers, texts and categories in columns; a missing number is NaN, a missing category is empty.
 
         Returns
@@ -88,7 +88,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, n_features_in_)
+        X : array of shape (n, d)
             As for `transform`.
 
         Returns
