@@ -62,7 +62,7 @@ def test_a_column_cannot_be_two_things(file):
 
 def test_nothing_to_learn_from(file):
     error = bad(file("id,tags\na,sea\nb,sky\n"), {"argument": "text"}, ignore=())
-    assert [name for name, _ in error.arguments] == ["text", "embeddings", "features"]
+    assert [name for name, _ in error.arguments] == ["text", "image", "features", "embeddings"]
     bad(file("id,text,tags\na,,sea\nb, ,sky\n"), {"column": "text"}, text="text", ignore=())
 
 

@@ -175,7 +175,7 @@ def _describe_unused(table: LabelTable) -> Iterator[str]:
             if len(columns) > _MOST_UNUSED
             else ""
         )
-        yield f"Not used: {listed}{more}. --feature, --category, --text or --id use a column."
+        yield f"Not used: {listed}{more}. --feature, --category, --text, --image or --id use a column."
 
 
 def describe_features(table: LabelTable, embeddings: Any = None) -> str:

@@ -224,11 +224,12 @@ def resolve_columns(
 
 def no_features(path: Path, unused: Mapping[str, str] | None = None) -> TableError:
     """Return the error of a table that has no columns to learn from; `unused` has reasons by column."""
-    why = "".join(f" {name!r} {reason}," for name, reason in list((unused or {}).items())[:_MOST_ITEMS])
+    found = "; ".join(f"{name!r} {reason}" for name, reason in list((unused or {}).items())[:_MOST_ITEMS])
     return TableError(
-        f"has no columns left to learn from:{why} name a column of text (", Argument("text", ...), "), a file of "
-        "embeddings (", Argument("embeddings", ...), ") or columns of numbers or categories (",
-        Argument("features", ...), ")", path=path, value=dict(unused or {}),
+        f"has no columns left to learn from{f' ({found})' if found else ''}: name a column of text (",
+        Argument("text", ...), ") or of images (", Argument("image", ...), "), columns of numbers or categories (",
+        Argument("features", ...), ") or a file of embeddings (", Argument("embeddings", ...), ")",
+        path=path, value=dict(unused or {}),
     )  # fmt: skip
 
 
