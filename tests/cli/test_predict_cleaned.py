@@ -283,6 +283,24 @@ def test_names_of_new_rows_may_repeat(run: Run, news: Path, folder: Path, suffix
     assert pd.read_csv(folder / "out.csv")["id"].tolist() == ["a", "a", "b"]
 
 
+def test_embeddings_beside_a_table(run: Run, songs: Path, folder: Path) -> None:
+    features = np.load(folder / "songs.npy")
+    names = [f"s {row}" for row in range(len(features))]
+    write_rows(folder / "new.csv", ["name"], [[name] for name in names])
+    (folder / "vectors").mkdir()
+    for name, vector in zip(names, features, strict=True):
+        np.save(folder / "vectors" / f"{name}.npy", vector)
+    run("predict", songs, "songs.npy", "-o", "plain.csv")
+    plain = cells(folder / "plain.csv")
+    for number, embeddings in enumerate(("songs.npy", "vectors")):
+        options = ("--id", "name", "--embeddings", embeddings, "-o", f"{number}.csv")
+        result = run("predict", songs, "new.csv", *options)
+        assert result.exit_code == 0, result.output
+        found = cells(folder / f"{number}.csv")
+        assert [line.pop("id") for line in found] == names
+        assert found == plain
+
+
 class TestRefusals:
     def test_a_missing_column_of_texts(self, refused: Refused, news: Path, folder: Path) -> None:
         write_rows(folder / "new.csv", ["article", "Headline"], [["a", "b"]])

@@ -31,8 +31,8 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
     """Predict the labels of new rows.
 
     DATA must have the features that the model was fitted to. A table needs its columns of numbers, categories and texts
-    by name and in any order; other columns are ignored and labels are not needed. Embeddings are an .npy or .npz file.
-    Any other data set, a file or a name, is read with its labels.
+    by name and in any order; other columns are ignored and labels are not needed. Embeddings are an .npy or .npz file,
+    or --embeddings beside a table. Any other data set, a file or a name, is read with its labels.
 
     Each line of OUT.csv holds the row (counted from 0), its name (with --id), the predicted labels ("beach;sea") and a
     column "probability:LABEL" per label. Models of the methods candidate-likelihood, the default of 'skpml clean' and
@@ -100,7 +100,11 @@ def read_model_rows(
         )  # fmt: skip
     else:
         _check_kind(source, reading, model, info)
-        if not labeled and _is_bare_matrix(source, kind):
+        if not labeled and ui.is_table(source) and reading["embeddings"] is not None:
+            arguments = ui.table_arguments({**reading, "separator": None})
+            arguments["columns"] = Columns(id=reading["id"], image=reading["image"])
+            table = read_table(source, labeled=False, progress=progress, **arguments)
+        elif not labeled and _is_bare_matrix(source, kind):
             table = read_table(source, labeled=False, **ui.table_arguments({**reading, "separator": None}))
         else:
             table = ui.read_source(source, reading, truth=True, progress=progress)
@@ -145,7 +149,7 @@ def _check_kind(source: str, reading: dict[str, Any], model: Any, info: ModelInf
     if info.feature_kind == "embeddings" and ui.is_table(source) and reading["embeddings"] is None:
         raise click.ClickException(
             f"{source} is a table, but the model was fitted to embeddings: give an .npy or .npz file with "
-            f"{model.n_features_in_} numbers per row"
+            f"{model.n_features_in_} numbers per row, or such a file beside the table by --embeddings"
         )
 
 

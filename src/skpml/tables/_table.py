@@ -199,8 +199,8 @@ def read_table(
         An ``.npy`` or ``.npz`` file with a row of numbers for each row of the table, or a folder with an ``.npy`` file of
         a vector for each, called as its image, or as its id where there are no images.
     labeled : bool, default=True
-        Whether there are labels to read. If False, only columns that are named are read, for a fitted model; texts are
-        not turned into features, and ids may repeat.
+        Whether there are labels to read. If False, only columns that are named are read, and the embeddings, for a fitted
+        model; texts are not turned into features, and ids may repeat.
     truth : bool, default=False
         Also read true labels that are found by name. If there are no other labels, they are the candidates too, and
         the table may lack features. If False, only true labels that are named are read.
@@ -280,7 +280,8 @@ def read_table(
         if (value := getattr(columns, name)) is not None:
             problem = " does not apply with labeled=False, which reads no labels"
             raise TableError(Argument(name), problem, path=path, value=value)
-    if not labeled and columns.features is None and columns.text is None and not columns.categories:
+    learnable = embeddings is not None or columns.features is not None or columns.text is not None
+    if not (labeled or learnable or columns.categories):
         either = "the ", Argument("features"), " or the ", Argument("text")
         raise TableError("name ", *either, " of the model", path=path)
     if frame is None and suffix in TEXT_SUFFIXES and not path.is_dir():
@@ -306,7 +307,7 @@ def read_table(
     content = _Content(
         path, resolved, separator, labeled=labeled, merge_case=merge_case, only_numbers=only_numbers
     )
-    for batch in rows.batches(resolved.read):
+    for batch in rows.batches(resolved.read or rows.header[:1]):
         content.add(batch)
     if not content.n_rows:
         raise TableError("has a header but no rows", path=path)
