@@ -206,6 +206,7 @@ class TestTables:
         assert not list(photos.parent.glob("*.npz"))
         assert read(ignore=["light"]).feature_types == {"file": "image"}
         assert read(features=["file", "light"]).feature_types == {"light": "number", "file": "image"}
+        assert read(features=["light"], image_model=make_model()).feature_types["file"] == "image"
         table = read(image_model=make_model())
         assert (table.X.shape, list(table.views)) == ((12, 4), ["numbers", "image"])
         assert table.images[3] == "photos/3.png"

@@ -262,7 +262,7 @@ TABLE_OPTIONS = {
     "labels": ("--label", "COLUMN", "0/1 column of one candidate label; repeatable."),
     "true_tags": ("--true-tags", "COLUMN", "Column that lists the true labels.  [default: truth]"),
     "true_labels": ("--true-label", "COLUMN", "0/1 column of one true label; repeatable."),
-    "text": ("--text", "COLUMN", "Column of texts: displayed and, unless --feature names others only, learned from."),
+    "text": ("--text", "COLUMN", "Column of texts: displayed and, unless --feature names others alone, learned from."),
     "text_model": ("--text-model", "NAME|FOLDER", "Language model (sentence-transformers) that texts are embedded by.  "
                    "[default: words and their frequencies]"),
     "image": ("--image", "COLUMN", "Column of image paths: displayed and, with --image-model or nothing else to learn "
@@ -274,7 +274,8 @@ TABLE_OPTIONS = {
                  "[default: --text and all other columns that can be used]"),
     "categories": ("--category", "COLUMN", "Column of categories, even if they are numbers; repeatable."),
     "ignore": ("--ignore", "COLUMN", "Column that is not used; repeatable."),
-    "embeddings": ("--embeddings", "FILE", "An .npy or .npz file, dense or sparse, with one row per row of DATA."),
+    "embeddings": ("--embeddings", "FILE", "An .npy or .npz file, dense or sparse, with one row per row of DATA, or "
+                   "a folder of one .npy file per row."),
     "sheet": ("--sheet", "NAME", "Sheet of an Excel file.  [default: the only one that is not empty]"),
     "separator": ("--separator", "TEXT", 'Separator of tags; "[]" for lists written as text.  [default: detected]'),
     "merge_case": ("--merge-case", "", "Tags that differ in case or in blanks only are one label."),

@@ -315,13 +315,11 @@ def read_table(
     candidates, true, label_names = content.labels()
     features = content.features(label_names)
     learned = list(resolved.learned)
-    if (
-        columns.image is not None
-        and not features_named
-        and embeddings is None
-        and columns.image not in learned
-    ):
-        learned += [columns.image] if image_model is not None or not (features.used or learned) else []
+    if embeddings is None:
+        # Who gives a model wants it to be used; without one, images are a last resort.
+        last_resort = not (features_named or features.used or learned or text_model)
+        wanted = {columns.text: text_model is not None, columns.image: image_model is not None or last_resort}
+        learned = [name for name, yes in wanted.items() if name is not None and (yes or name in learned)]
     if not (features.used or learned or truth or embeddings is not None) and resolved.guessed:
         raise no_features(path, features.unused)
     elements = [name for name in wanted_features if name not in learned and name not in features.categories]
