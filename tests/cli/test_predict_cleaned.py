@@ -195,6 +195,7 @@ def test_parquet(run: Run, photos_model: Path, news: Path, folder: Path, refused
     assert "delimiter does not apply to .parquet files" in refused(
         "predict", photos_model, "new.parquet", "-o", "out.csv", "--delimiter", ";"
     )
+    assert "tags.csv" in refused("predict", photos_model, "new.parquet", "-o", "tags.xlsx")
     parquet.write_table(pa.table({"a": ["x"], "b": [1], "größe": [2]}), folder / "words.parquet")
     message = refused("predict", photos_model, "words.parquet", "-o", "out.csv")
     assert "row 0: column 'a' holds 'x'" in message

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from skpml.io import ModelInfo
     from skpml.tables import Table
 
+# Names of tables that would not be what they say.
+_OTHER_TABLES = (".xlsx", ".xls", ".parquet", ".json", ".jsonl", ".arrow", ".feather")
+
 
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=ui.path_type)
@@ -49,6 +52,9 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
     from skpml.tables import write_rows
 
     ui.check_outputs(target, force=force, inputs=[model_file, source])
+    if target.suffix.lower() in _OTHER_TABLES:
+        problem = f"{target}: predictions are written as CSV; name the file {target.with_suffix('.csv').name}"
+        raise click.ClickException(problem)
     with ui.progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         separator = reading["separator"] or ";"
