@@ -134,3 +134,4 @@ def test_figures_of_the_example_are_the_same_on_every_machine(tmp_path: Path) ->
     assert np.abs(believed[:, None] - [0.25, 0.75]).min() > 1e-3
     estimates = np.array(found.wrong.total)
     assert np.abs(estimates - np.floor(estimates) - 0.5).min() > 1e-2
+    assert 1e-2 < 100 * found.evidence.drops_wrong % 1 < 1 - 1e-2

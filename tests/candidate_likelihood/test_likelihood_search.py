@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
+from skpml import CandidateLikelihood
 from skpml.candidate_likelihood._search import SettingJudge, neighbors
 from skpml.likelihood import Setting, calibrate, fit_calibration, fit_settings, to_probability
 from skpml.linalg import spectrum_of
@@ -58,6 +59,66 @@ def test_rows_left_out_are_those_of_the_fold_and_only_the_best_are_kept():
         assert_allclose(chances[held], fit.probabilities(spectrum.project(X[held])), atol=1e-4)
     with pytest.raises(KeyError):
         judge.held_out([setting for setting in tried if setting not in best])
+
+
+def test_rows_that_judge_nothing_are_scored_alike():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(80, 4)) > 0).astype(float)
+    folds, rates = rng.permutation(80) % 4, np.full(4, 0.1)
+    tried = [
+        Setting(family, False, width, 0.1, 1.0) for family in ("ridge", "logistic") for width in (0.5, 1.0)
+    ]
+    found = []
+    for n_judged in (None, 2):
+        judge = SettingJudge({0.5: X / 2, 1.0: X**3}, Y, folds, keep=4, rates=rates, n_judged=n_judged)
+        judge.try_settings(tried)
+        found.append(judge)
+    all_folds, some = found
+    assert len(all_folds.evidence().fold_precision[0]) == 4
+    assert len(some.evidence().fold_precision[0]) == 2
+    assert_allclose(some.held_out(tried), all_folds.held_out(tried), rtol=1e-9)
+
+
+def test_what_a_row_is_scored_by_does_not_depend_on_its_own_candidates():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(80, 4)) > 0).astype(float)
+    folds, rates = rng.permutation(80) % 4, np.full(4, 0.1)
+    tried = [Setting(family, False, 1.0, 0.1, 1.0) for family in ("ridge", "least-squares", "logistic")]
+    for fold in (0, 3):
+        changed = np.where(folds[:, None] == fold, 1 - Y, Y)
+        scores = []
+        for labels in (Y, changed):
+            judge = SettingJudge({1.0: X}, labels, folds, keep=3, rates=rates, n_judged=2)
+            judge.try_settings(tried)
+            scores.append(judge.held_out(tried))
+        assert_allclose(scores[0][folds == fold], scores[1][folds == fold], rtol=1e-12)
+        assert np.abs(scores[0] - scores[1]).max() > 0.1
+
+
+@pytest.mark.parametrize("fixed", [{}, {"family": "ridge"}, {"family": "logistic"}, {"gamma": 0.1},
+                                   {"noise_rate": 0.2}, {"at_least_one": True}, {"kernel_width": 1.0}])  # fmt: skip
+def test_a_quick_search_tries_fewer_settings_and_only_allowed_ones(fixed):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(60, 4)) > 0).astype(float)
+    full, quick = (
+        CandidateLikelihood(effort=effort, random_state=0, on_empty="ignore", **fixed).fit(X, Y)
+        for effort in ("full", "quick")
+    )
+    tried = quick.selection_["tried"]
+    assert len(tried) <= len(full.selection_["tried"])
+    if not fixed:
+        assert len(tried) < 0.5 * len(full.selection_["tried"])
+    for name, column in (("family", "family"), ("gamma", "gamma"), ("kernel_width", "width")):
+        if name in fixed:
+            assert {setting[column] for setting in tried} == {fixed[name]}
+    if "noise_rate" in fixed:
+        assert {setting["noise"] for setting in tried} == {1.0}
+    if "at_least_one" in fixed:
+        assert {setting["one_true"] for setting in tried if setting["family"] != "ridge"} == {True}
+    assert quick.converged_
 
 
 class TestCalibration:

@@ -314,3 +314,26 @@ def test_tags_of_few_rows_are_reported_as_such(run: Run) -> None:
     result = run("clean", "ships.csv", "-o", "cleaned.csv", "--method", "ridge", "--drop-below", "1")
     assert "fewer than 10 rows have such a tag" in result.stdout, result.output
     assert Path("cleaned.csv").read_text(encoding="utf-8").count("ship") == 3
+
+
+@pytest.mark.slow
+def test_a_page_far_from_its_images_is_named(run: Run, tagged: Path, folder: Path) -> None:
+    (folder / "far").mkdir()
+    here, far = (
+        run(
+            "clean",
+            tagged,
+            "--method",
+            "ridge",
+            "--image",
+            "file",
+            "-o",
+            f"{place}c.csv",
+            "--report",
+            f"{place}r.html",
+        )
+        for place in ("", "far/")
+    )
+    assert (here.exit_code, far.exit_code) == (0, 0), here.output + far.output
+    assert "beside itself" not in here.stdout
+    assert "beside itself" in far.stdout

@@ -48,6 +48,19 @@ def decide(folder: Path, songs: Path) -> tuple[str, str]:
     return line, ",".join([*line.split(",")[:2], ";".join(tags[1:])])
 
 
+@pytest.mark.slow
+def test_a_first_look_drops_nothing_and_is_repeated(run: Run, songs: Path, folder: Path) -> None:
+    done(run, songs, "--embeddings", "songs.npy", "--fast", "-o", "one.csv")
+    assert (folder / "one.csv").read_bytes() == songs.read_bytes()
+    assert stored(folder)["audit"]["fast"] is True
+    done(run, songs, "--settings", "one.csv.json", "-o", "two.csv")
+    assert stored(folder, "two.csv")["audit"] == stored(folder)["audit"]
+
+
+def test_a_first_look_belongs_to_one_method(refused: Refused, songs: Path) -> None:
+    assert "candidate-likelihood" in refused("clean", songs, "--fast", "--method", "ridge", "-o", "one.csv")
+
+
 @pytest.mark.parametrize(
     "options",
     [

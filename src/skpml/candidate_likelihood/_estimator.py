@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from numbers import Real
@@ -18,7 +18,13 @@ from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters, check_verified
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.candidate_likelihood._search import FAMILIES, SettingJudge, coarse_settings, search
+from skpml.candidate_likelihood._search import (
+    FAMILIES,
+    SettingJudge,
+    coarse_settings,
+    search,
+    search_quickly,
+)
 from skpml.features import RBFAnchors, as_dense, resolve_feature_map
 from skpml.likelihood import (
     VOTE_WIDTHS,
@@ -54,6 +60,10 @@ _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
 # Settings are compared at a looser tolerance than that of the final fit: rankings settle long before probabilities do.
 _SEARCH_TOL, _SEARCH_ITER = 3e-4, 60
+# Of quick fits to many rows: rounds of the first fit that shows the label covariance, and with as many cells iterations.
+_QUICK_PILOT, _MANY_CELLS, _QUICK_ITER = 10, 500_000, 30
+# A quick search judges settings by at least so many rows, if there are as many.
+_ENOUGH_ROWS = 1000
 # Up to this many rows the products are so small that threads would wait for each other.
 _FEW_ROWS = 1000
 # Rows that are mapped to their similarities at a time, for memory.
@@ -93,6 +103,9 @@ class CandidateLikelihood(BasePMLClassifier):
         Largest number of settings that are averaged.
     n_folds : int, default=3
         Number of inner folds that settings are judged on.
+    effort : {"full", "quick"}, default="full"
+        With "quick", about a third as many settings are tried, one decision after the other; beyond a thousand rows they
+        are judged by some of the folds; and all fits stop early, as those of a search do, without a warning.
     %(feature_map)s
         Only "rbf" has a width to choose.
     %(map_anchors)s
@@ -147,7 +160,7 @@ class CandidateLikelihood(BasePMLClassifier):
     n_iter_ : int
         Number of iterations of the slowest member.
     converged_ : bool
-        Whether all members converged.
+        Whether all members converged; True with quick effort, which does not wait for it.
     view_weights_ : dict of str to float
         Share of each view, with the sum 1; one matrix is "view 0".
     scaler_ : transformer
@@ -177,6 +190,7 @@ class CandidateLikelihood(BasePMLClassifier):
     kernel_width: float | str = "auto"
     n_members: int = 10
     n_folds: int = 3
+    effort: str = "full"
     feature_map: Any = "rbf"
     n_anchors: int | None = None
     views: Any = None
@@ -199,6 +213,8 @@ class CandidateLikelihood(BasePMLClassifier):
         random=True,
     )
 
+    # Rows up to which a search knows what models without them say.
+    _most_held_out = _SEARCH_ROWS
     _takes_views = True
     _scores_are_probabilities = True
 
@@ -236,6 +252,22 @@ class CandidateLikelihood(BasePMLClassifier):
         finally:
             del self._votes, self._verified
 
+    def _fit_held_out(
+        self, X: Any, y: Any, folds: NDArray[np.intp], report: Callable[[float, str], None]
+    ) -> NDArray[Any] | None:
+        """Fit with given inner folds, and return what the models of the search say about rows that they did not see.
+
+        ``folds`` are the numbers of the folds of the rows, from 0 on; ``report(share, what)`` is told which share of the
+        work is done. Returns probabilities (n×c), at the level of ``predict_proba``; None if the search did not fit the
+        chosen settings without every row.
+        """
+        self._given_folds, self._report = folds, report
+        try:
+            self.fit(X, y)
+            return self.__dict__.pop("_held_out", None)
+        finally:
+            del self._given_folds, self._report
+
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         with one_blas(Y) if X.shape[0] <= _FEW_ROWS else nullcontext():
             return self._fit_rows(X, Y)
@@ -244,6 +276,8 @@ class CandidateLikelihood(BasePMLClassifier):
         chosen: Bunch | None = self.__dict__.pop("_chosen", None)
         rates = check_noise_rate(self.noise_rate, Y.shape[1])
         random = check_random_state(self.random_state)
+        report = getattr(self, "_report", lambda share, what: None)
+        report(0.0, "preparing the features")
         self.scaler_ = ViewScaler(
             columns=self._view_columns, weights=self.view_weights, keep_sparse=self._has_anchors
         ).fit(X, Y)
@@ -258,20 +292,24 @@ class CandidateLikelihood(BasePMLClassifier):
             return self._fit_votes(self._votes, maps, mapped, Y, verified)
         rows, folds = self._search_rows(scaled, labels, random)
         reduced = self._reduce(mapped, rows)
+        report(0.05, "estimating the noise")
         self._set_noise_rate(rates, reduced, labels[rows])
         if chosen is None:
-            chosen = self._choose(reduced, labels[rows], folds, known=rates is not None)
+            chosen = self._choose(reduced, labels[rows], folds, known=rates is not None, report=report)
+        report(0.85, "learning from all rows")
         self.calibration_ = chosen.calibration
         del reduced
         widths = [width for width in maps if any(member.width == width for member in chosen.members)]
         self.feature_maps_ = [maps[width] for width in widths]
         fits: dict[Setting, tuple[Fit, Spectrum]] = {}
         spectra: dict[float, Spectrum] = {}
+        quick = self.effort == "quick"
         targets, noise = self._array(labels), self._array(self.noise_rate_)
         for width in widths:
             spectrum = spectra[width] = spectrum_of(self._array(mapped.pop(width)))
             members = [member for member in chosen.members if member.width == width]
-            found = fit_settings(spectrum, targets, members, noise, max_iter=self.max_iter, tol=self.tol)
+            limits = self._limits(len(Y)) if quick else {"max_iter": self.max_iter, "tol": self.tol}
+            found = fit_settings(spectrum, targets, members, noise, **limits)
             fits.update({fit.setting: (fit, spectrum) for fit in found})
         self._keep(chosen.members, widths, fits)
         each = [to_numpy(fits[member][0].probabilities(fits[member][1].rows)) for member in chosen.members]
@@ -283,6 +321,9 @@ class CandidateLikelihood(BasePMLClassifier):
         ]
         eta = keep_nested_order(calibrate(np.mean(each, axis=0), self.calibration_), self.nested_labels_)
         self.confidences_ = self._confidences(eta, labels, rows, chosen).astype(X.dtype)
+        if hasattr(self, "_given_folds") and chosen.held_out is not None and len(rows) == len(labels):
+            self._held_out = np.empty_like(chosen.held_out)
+            self._held_out[rows] = keep_nested_order(chosen.held_out, self.nested_labels_)
         self.selection_: dict[str, Any] = {
             "members": [asdict(member) for member in chosen.members],
             "tried": chosen.tried,
@@ -452,7 +493,13 @@ class CandidateLikelihood(BasePMLClassifier):
         return _WIDTHS if self._votes is None else VOTE_WIDTHS
 
     def _choose(
-        self, reduced: dict[float, Any], Y: NDArray[Any], folds: NDArray[Any], *, known: bool
+        self,
+        reduced: dict[float, Any],
+        Y: NDArray[Any],
+        folds: NDArray[Any],
+        *,
+        known: bool,
+        report: Callable[[float, str], None],
     ) -> Bunch:
         """Choose the settings to average, best first; ``known`` says that the noise rate was given."""
         free_gamma = is_auto(self.gamma)
@@ -468,27 +515,43 @@ class CandidateLikelihood(BasePMLClassifier):
             )
         if len(coarse) == 1:
             return _make_choice(coarse)
-        if len(Y) < 2 * self.n_folds:
+        if len(Y) < 2 * self.n_folds and not hasattr(self, "_given_folds"):
             raise ValueError(
                 f"X has {len(Y)} rows, too few to choose by n_folds={self.n_folds} folds of at least two rows; "
                 "fix family, gamma, at_least_one, kernel_width and noise_rate, and nothing has to be chosen."
             )
+        quick = self.effort == "quick"
         judge = SettingJudge(
             reduced,
             self._array(Y),
             self._array(folds),
             keep=self.n_members,
+            n_judged=_count_judged(folds) if quick else None,
             rates=self._array(self.noise_rate_),
-            max_iter=min(self.max_iter, _SEARCH_ITER),
-            tol=max(self.tol, _SEARCH_TOL),
+            **self._limits(len(Y)),
         )
-        evidence = search(judge, coarse, free_gamma=free_gamma, free_noise=not known)
+        find = search_quickly if quick else search
+
+        def tell(step: int, steps: int) -> None:
+            report(0.15 + 0.55 * step / steps, f"choosing settings, step {step + 1} of {steps}")
+
+        evidence = find(judge, coarse, free_gamma=free_gamma, free_noise=not known, tell=tell)
         members = evidence.best(self.n_members, within=1.0)
+        report(0.7, "judging rows by models of the others")
         held_out = to_numpy(judge.held_out(members)).astype(np.float64)
         curve = fit_calibration(held_out, self.noise_rate_, Y)
         columns = zip(evidence.points, evidence.precision, evidence.distance, strict=True)
         tried = [asdict(setting) | {"precision": p, "distance": d} for setting, p, d in columns]
         return _make_choice(members, calibration=curve, tried=tried, held_out=calibrate(held_out, curve))
+
+    def _limits(self, n_rows: int) -> dict[str, Any]:
+        """Return the limits of the fits of a search."""
+        limits = {"max_iter": min(self.max_iter, _SEARCH_ITER), "tol": max(self.tol, _SEARCH_TOL)}
+        if self.effort == "quick" and n_rows > _FEW_ROWS:
+            limits["pilot_rounds"] = _QUICK_PILOT
+            if n_rows * len(self.classes_) > _MANY_CELLS:
+                limits["max_iter"] = min(self.max_iter, _QUICK_ITER)
+        return limits
 
     def _search_rows(
         self, scaled: Any, labels: NDArray[Any], random: np.random.RandomState
@@ -497,6 +560,8 @@ class CandidateLikelihood(BasePMLClassifier):
         # In the order of content, so that the position of a row does not decide which fold it is in.
         rows = row_order(scaled, labels)
         rows = rows[np.sort(random.permutation(len(labels))[:_SEARCH_ROWS])]
+        if hasattr(self, "_given_folds"):
+            return rows, np.unique(self._given_folds[rows], return_inverse=True)[1]
         return rows, random.permutation(len(rows)) % min(self.n_folds, len(rows))
 
     def _reduce(self, mapped: dict[float, NDArray[Any]], rows: NDArray[np.intp]) -> dict[float, Any]:
@@ -535,7 +600,7 @@ class CandidateLikelihood(BasePMLClassifier):
             self._member_links.append((member.family, bool(member.one_true)))
         self.intercept_, self._member_rates = np.array(intercepts), np.array(rates)
         slowest = max((fits[member][0] for member in members), key=lambda fit: len(fit.history))
-        converged = all(fits[member][0].converged for member in members)
+        converged = self.effort == "quick" or all(fits[member][0].converged for member in members)
         self._record({"objective": slowest.history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
@@ -555,7 +620,7 @@ class CandidateLikelihood(BasePMLClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_parameters(self, choices={"family": ("auto", *FAMILIES)})
+        check_parameters(self, choices={"family": ("auto", *FAMILIES), "effort": ("full", "quick")})
         for name in ("gamma", "kernel_width"):
             value = getattr(self, name)
             number = isinstance(value, Real) and not isinstance(value, bool)
@@ -566,6 +631,12 @@ class CandidateLikelihood(BasePMLClassifier):
             check_device(self.device)
         if self.n_folds < 2:
             raise ValueError(f"n_folds must be at least 2, got {self.n_folds}.")
+
+
+def _count_judged(folds: NDArray[np.intp]) -> int:
+    """Return how many folds hold enough rows to judge settings, at least two."""
+    reached = np.cumsum(np.bincount(folds)) >= _ENOUGH_ROWS
+    return max(2, int(np.argmax(reached)) + 1) if reached.any() else len(reached)
 
 
 def _make_choice(members: list[Setting], **known: Any) -> Bunch:

@@ -41,13 +41,11 @@ Progress = Callable[[int, int, str], None]
 KEEP, DROP, ASK = "keep", "drop", "ask"
 # More rows take time and memory, and hardly change a model.
 MAX_ROWS = 40_000
-# Up to this share of copies among the rows, the choice of settings hardly changes.
-_FEW_COPIES = 0.05
 # Confidences are clipped by this before their odds are taken.
 _CERTAIN = 1e-6
 # Standard deviation of the log-odds of noise, beyond what the likelihood allows, and of confidences, as a share of their
 # sum, if the noise rate is right. Both are what estimates were off by in measurements.
-_NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.05
+_NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.08
 # The same for confidences from votes, whose level rests on what "true" means.
 _VOTES_DEVIATION = 0.1
 # Rows among which neighbors are searched; more take time and add little.
@@ -74,42 +72,54 @@ def cross_fit(
 ) -> tuple[Any, Floats, NDArray[np.intp]]:
     """Fit a model to all rows, and again without each fold.
 
-    Settings that :class:`~skpml.CandidateLikelihood` chooses on all rows are kept in the folds. Models are fitted to at
-    most ``max_rows`` random rows. Rows with equal features are in one fold, since a copy would give the labels of a row
-    away. Returns the model of all rows, the held-out probabilities (n×c) and the rows in random order.
+    Settings that :class:`~skpml.CandidateLikelihood` chooses on all rows are kept in the folds; if it has compared them
+    on these folds, the models of its search are used. Models are fitted to at most ``max_rows`` random rows. Rows with
+    equal features are in one fold, since a copy would give the labels of a row away. Returns the model of all rows, the
+    held-out probabilities (n×c) and the rows in random order.
     """
     cut = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state, copies_together=True)
-    report = progress if progress is not None else lambda done, total, what: None
-    report(0, n_folds + 1, "all rows")
-    whole = _fit_some(model, cut, max_rows)
-    probabilities = np.empty(Y.shape)
-    for fold, (rows, held_out) in enumerate(cut.splits):
-        report(fold + 1, n_folds + 1, f"rows without fold {fold + 1} of {n_folds}")
-        fit = whole.refit if hasattr(whole, "refit") else clone(model).fit
-        without = fit(cut.rows(rows[:max_rows]), Y[rows[:max_rows]])
-        probabilities[held_out] = without.predict_proba(cut.rows(held_out))
-    report(n_folds + 1, n_folds + 1, "done")
+    tell = progress if progress is not None else lambda done, total, what: None
+    # A search that uses all rows has models without each fold.
+    share = 1.0 if len(Y) <= min(max_rows, getattr(model, "_most_held_out", 0)) else 0.3
+
+    def report(done: float, what: str) -> None:
+        tell(round(100 * done), 100, what)
+
+    whole, probabilities = _fit_some(model, cut, max_rows, lambda done, what: report(share * done, what))
+    if probabilities is None:
+        probabilities = np.empty(Y.shape)
+        for fold, (rows, held_out) in enumerate(cut.splits):
+            done = share + (1 - share) * fold / n_folds
+            report(done, f"judging rows by models of the others, {fold + 1} of {n_folds}")
+            fit = whole.refit if hasattr(whole, "refit") else clone(model).fit
+            without = fit(cut.rows(rows[:max_rows]), Y[rows[:max_rows]])
+            probabilities[held_out] = without.predict_proba(cut.rows(held_out))
+    report(1.0, "weighing the evidence")
     return whole, probabilities, cut.shuffled
 
 
 def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: int) -> Any:
     """Fit a clone of a model to all rows, or to ``max_rows`` random ones."""
-    rows = InnerFolds(X, Y, n_folds=2, random_state=random_state, copies_together=True)
+    n_folds = getattr(model, "n_folds", 2)
+    rows = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state, copies_together=True)
     with config_context(transform_output="default"):
-        return _fit_some(model, rows, max_rows)
+        return _fit_some(model, rows, max_rows, lambda done, what: None)[0]
 
 
-def _fit_some(model: Any, rows: InnerFolds, max_rows: int) -> Any:
-    fit = clone(model).fit
-    few_copies = len(rows.distinct) > (1 - _FEW_COPIES) * len(rows.candidates)
-    if hasattr(model, "refit") and not few_copies:
-        # Settings are chosen without copies of rows, which make memorizing look good.
-        once = rows.shuffled[np.isin(rows.shuffled, rows.distinct)][:max_rows]
-        fit = fit(rows.rows(once), rows.candidates[once]).refit
-    if len(rows.candidates) <= max_rows:
-        return fit(rows.X, rows.candidates)
-    some = rows.shuffled[:max_rows]
-    return fit(rows.rows(some), rows.candidates[some])
+def _fit_some(
+    model: Any, cut: InnerFolds, max_rows: int, report: Callable[[float, str], None]
+) -> tuple[Any, Floats | None]:
+    """Fit a clone of a model to at most ``max_rows`` rows; also return probabilities without each row, if known."""
+    X, Y, folds = cut.X, cut.candidates, cut.numbers
+    if some := len(Y) > max_rows:
+        drawn = cut.shuffled[:max_rows]
+        X, Y, folds = cut.rows(drawn), Y[drawn], folds[drawn]
+    fitted = clone(model)
+    if not hasattr(model, "_fit_held_out"):
+        report(0.0, "learning from all rows")
+        return fitted.fit(X, Y), None
+    held_out = fitted._fit_held_out(X, Y, folds, report)
+    return fitted, None if some else held_out
 
 
 def judge(
@@ -126,7 +136,8 @@ def judge(
     model of all rows, ``order`` the rows in random order.
 
     Returns ``probabilities`` that labels are true, from the features alone; ``held_out``, the probability that each
-    candidate is true, by a model without the row; ``at_least_noise``, the same under the least allowed noise;
+    candidate is true, by a model without the row; ``at_least_noise``, the same under the least noise that the interval
+    of :func:`count_wrong` reaches;
     ``confidences``, at the level of ``held_out``, in the order of it and the model of all rows together (all n×c, the
     last three 0 outside the candidates); ``noise_rate`` (c) and ``noise_range``, the least and largest allowed rate.
     """
@@ -139,7 +150,8 @@ def judge(
         rates, low, high = noise.rate, noise.low, noise.high
         probabilities = calibrate(scores, fit_calibration(scores, rates, Y))
         held_out = posterior(probabilities, rates, Y)
-        at_least_noise = posterior(calibrate(scores, fit_calibration(scores, low, Y)), low, Y)
+        least = scale_odds(low, 1 / _beyond_range(0.9))
+        at_least_noise = posterior(calibrate(scores, fit_calibration(scores, least, Y)), least, Y)
     return Bunch(
         probabilities=probabilities,
         held_out=held_out,
@@ -196,7 +208,7 @@ def count_wrong(
     reach = float(norm.ppf((1 + level) / 2))
     estimate = np.sum((1 - confidences) * candidate, axis=0)
     chance = reach**2 * np.sum(confidences * (1 - confidences) * candidate, axis=0)
-    beyond = float(np.exp(reach * _NOISE_DEVIATION))
+    beyond = _beyond_range(level)
     ends = scale_odds(found.noise_range[0], 1 / beyond), scale_odds(found.noise_range[1], beyond)
     middle, less, more = (_count_at(found.probabilities, at, Y) for at in (found.noise_rate, *ends))
     share = reach * _SHARE_DEVIATION * estimate
@@ -211,6 +223,11 @@ def count_wrong(
         most = min(float(count.sum()), most + float((count - high)[unknown].sum()))
         low, high = np.where(unknown, 0.0, low), np.where(unknown, count, high)
     return WrongCounts(estimate=estimate, low=low, high=high, total=(total, least, most))
+
+
+def _beyond_range(level: float) -> float:
+    """Return the factor of the odds of noise by which an interval of a level reaches beyond what candidates allow."""
+    return float(np.exp(norm.ppf((1 + level) / 2) * _NOISE_DEVIATION))
 
 
 def count_from_sample(

@@ -31,9 +31,11 @@ def describe_wrong(found: Audit) -> str:
     """Return a sentence about how many tags are wrong, and what that rests on."""
     estimate, low, high = found.wrong.total
     if found.wrong.basis == "unknown":
+        if found.evidence.fast:
+            return "A first look does not tell how many tags are wrong. Check some at random, or look again in full."
+        why = "" if found.evidence.random_noise else ": that wrong tags are random could not be shown"
         return (
-            "How many tags are wrong cannot be told from these data alone: their wrong tags, if any, are not random. "
-            "Check some tags at random."
+            f"How many tags are wrong cannot be told from these data alone{why}. Check some tags at random."
         )
     wrong = "1 tag is" if round(estimate) == 1 else f"{round(estimate):,} tags are"
     n_checks = found.evidence.n_sample

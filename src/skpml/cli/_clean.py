@@ -63,7 +63,7 @@ def clean() -> None:
 # The settings file: written next to the cleaned file, read by --settings.
 
 # Arguments of the audit, and the options that set them.
-_AUDIT = {"method": "method", "drop_below": "drop_below", "keep_above": "keep_above", "budget": "budget",
+_AUDIT = {"method": "method", "fast": "fast", "drop_below": "drop_below", "keep_above": "keep_above", "budget": "budget",
           "batch_size": "batch", "n_folds": "folds", "random_state": "seed"}  # fmt: skip
 _COUNTS = ("budget", "batch_size", "n_folds", "random_state")
 # What a person has checked.
@@ -115,6 +115,8 @@ def _load_settings(context: click.Context, _: click.Parameter, path: Path | None
             ):
                 raise click.ClickException(f"{path}: {part}.{name} must be text")
     for name, value in audit.items():
+        if name == "fast" and value is True:
+            continue
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise click.ClickException(
                 f"{path}: audit.{name} must be a number or text, got {json.dumps(value)}"
@@ -244,13 +246,16 @@ def _read_rows(
 )
 @ui.output_option("OUT.json", "Also write tasks with predictions for Label Studio.", "--label-studio")
 @ui.method_option
+@click.option("--fast", is_flag=True,
+              help="Take a first look, in less time: tags are ordered a little worse, and none is dropped.")  # fmt: skip
 @click.option("--drop-below", type=click.FloatRange(0, 1),
               help="Drop tags whose probability of being correct is below this value.  [default: 0.25]")  # fmt: skip
 @click.option("--keep-above", type=click.FloatRange(0, 1),
               help="Keep tags whose probability is above this value; a person decides tags in between. If only one of "
                    "the two is given and they cross, both get its value.  [default: 0.75]")  # fmt: skip
 @click.option("--budget", type=click.IntRange(min=0), metavar="N",
-              help="Instead of thresholds: ask about the N most useful tags and decide all others.")  # fmt: skip
+              help="Instead of thresholds: ask about the N most useful tags and decide all others; those that may not be "
+                   "dropped automatically are kept.")  # fmt: skip
 @click.option("--decisions", metavar="FILE.csv", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="What you decided on the page, as exported. It is never overruled and improves the rest.")  # fmt: skip
 @click.option("--verified-columns", metavar="YES NO", nargs=2,
@@ -267,10 +272,10 @@ def _read_rows(
 @ui.table_options
 def run(
     *, source: Path, target: Path, report: Path | None, listing: Path | None, model: Path | None,
-    suggest: Path | None, label_studio: Path | None, method: str, drop_below: float | None, keep_above: float | None,
-    budget: int | None, decisions: Path | None, verified_columns: tuple[str, str] | None, votes: Path | None,
-    vote_columns: tuple[str, str, str] | None, batch: int, folds: int, seed: int,
-    settings: _Settings | None, force: bool, reading: dict[str, Any],
+    suggest: Path | None, label_studio: Path | None, method: str, fast: bool, drop_below: float | None,
+    keep_above: float | None, budget: int | None, decisions: Path | None,
+    verified_columns: tuple[str, str] | None, votes: Path | None, vote_columns: tuple[str, str, str] | None, batch: int,
+    folds: int, seed: int, settings: _Settings | None, force: bool, reading: dict[str, Any],
 ) -> None:  # fmt: skip
     """Find wrong tags in DATA and write a copy without those that are almost certainly wrong.
 
@@ -290,11 +295,14 @@ def run(
     rule = _decision_rule(drop_below, keep_above, budget)
     keep = rule.get("keep_above", _KEEP_ABOVE)
     arguments = {"method": method, **rule, "batch_size": batch, "n_folds": folds, "random_state": seed}
+    arguments |= {"fast": True} if fast else {}
     verified_columns, vote_columns = verified_columns or None, vote_columns or None
     record = target.with_name(target.name + ".json")
     outputs = [
         path for path in (target, record, report, listing, model, suggest, label_studio) if path is not None
     ]
+    if fast and get_method(method).name != "candidate-likelihood":
+        raise click.UsageError(f"--fast belongs to the method candidate-likelihood, not to {method}")
     if label_studio is not None:
         outputs.append(label_studio.with_suffix(".xml"))
     inputs = [
@@ -333,7 +341,8 @@ def run(
         known = {"verified": checked.verified, "at_random": checked.at_random}
         options = {**arguments, **known, "label_names": table.label_names, "progress": update}
         options |= voted.arguments or {"Y": table.candidates}
-        options["method"] = ui.make_model(method, table)
+        takes_views = "views" in get_method(method)().get_params()
+        options["views"] = table.views if len(table.views) > 1 and takes_views else None
         found = keep_decisions(audit(table.X, **options), checked.decisions)
         update(0, None, "writing")
         with replacing(*outputs, overwrite=force, like=source) as paths:
@@ -364,6 +373,8 @@ def run(
         ui.say(f"Wrote {path}.")
     if report is not None:
         _show_page_limit(found, report, target)
+        if table.images is not None and report.parent.resolve() != source.parent.resolve():
+            ui.say(f"Note: the page looks for images beside itself; move it to the folder of {source}.")
     show_next(found, report)
 
 

@@ -57,24 +57,35 @@ def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
     to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
     dropped = int(np.count_nonzero(found.actions == "drop"))
     are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
-    ui.say(f"Dropped {dropped:,}; {len(to_ask):,} {are} for a person to decide and {stay} for now.")
+    decided = int(np.count_nonzero((found.actions == "drop") & (found.verified < 0)))
+    by_person = f" ({decided:,} by your decisions)" if decided else ""
+    ui.say(
+        f"Dropped {dropped:,}{by_person}; {len(to_ask):,} {are} for a person to decide and {stay} for now."
+    )
     if added := int(np.count_nonzero(found.verified[table.candidates == 0] > 0)):
         ui.say(f"Added {ui.format_count(added, 'tag')} that a person gave.")
+    share = found.evidence.drops_wrong
+    least = "" if np.isnan(share) else f" At least {int(100 * share)}% of them should be wrong."
     rests_on = {
-        "verified": "Automatic drops rest on the tags that a person checked.",
-        "random noise": "Automatic drops rest on a test that found wrong tags to be random.",
+        "verified": f"Automatic drops rest on the tags that a person checked.{least}",
+        "random noise": f"Automatic drops rest on a test that found wrong tags to be random.{least}",
         "votes": "Automatic drops rest on the votes.",
-        "none": "Nothing is dropped automatically: there is no evidence yet which tags are wrong.",
+        "none": "Nothing is dropped automatically: that needs random wrong tags, or more random checks.",
     }
+    if found.evidence.fast:
+        rests_on["none"] = "A first look drops nothing: run again without --fast."
     ui.say(rests_on[found.evidence.drops])
+    show_emptied(table, found.clean_labels() > 0)
     rare = table.candidates.sum(axis=0) < ENOUGH_CANDIDATES
     withheld = [bool(rare[doubt.label]) for doubt in to_ask if doubt.confidence < drop_below]
     few = f"fewer than {ENOUGH_CANDIDATES} rows have such a tag"
-    reasons = {True: few, False: "the data are too uninformative to drop such tags"}
+    reasons = {True: few}
+    if found.evidence.drops != "none":
+        reasons[False] = "the data are too uninformative to drop such tags"
     for is_rare, why in reasons.items():
         if number := withheld.count(is_rare):
-            ui.say(f"Of these, {number:,} {'looks' if number == 1 else 'look'} wrong, but {why}.")
-    show_emptied(table, found.clean_labels() > 0)
+            looks = "looks" if number == 1 else "look"
+            ui.say(f"Of those for a person, {number:,} {looks} wrong, but {why}.")
 
 
 def show_emptied(table: Table, kept: Any) -> None:

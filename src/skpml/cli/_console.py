@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -30,9 +38,6 @@ Update = Callable[[int, int | None, str], None]
 _PIPE_WIDTH = 200
 
 _MOST_UNUSED = 10
-
-# With more rows, an audit chooses settings that end within minutes, which it does for methods by name only.
-_MOST_ROWS_OF_VIEWS = 6000
 
 # All but tabs and line feeds.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -218,12 +223,14 @@ def progress_bar(what: str) -> Iterator[Update]:
         # A disabled bar of older versions of rich prints an empty line.
         yield lambda done, total, what: None
         return
-    parts: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
+    parts: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
+    parts += [TimeElapsedColumn(), TextColumn("{task.fields[left]}"), TimeRemainingColumn()]
     with Progress(*parts, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
+        task = progress.add_task(what, total=None, left="")
 
         def update(done: int, total: int | None, what: str) -> None:
-            progress.update(task, completed=done, total=total, description=what)
+            left = "" if total is None else "left:"
+            progress.update(task, completed=done, total=total, description=what, left=left)
 
         yield update
 
@@ -424,13 +431,3 @@ def save_table_model(model: Any, path: Path, table: LabelTable) -> None:
         model, path, label_names=table.label_names, feature_names=known_feature_names(table),
         feature_kind=table.feature_kind, feature_types=list(table.feature_types.values()) or None,
     )  # fmt: skip
-
-
-def make_model(method: str, table: LabelTable) -> Any:
-    """Return a method for the features of a table: one that takes views weights columns of several kinds."""
-    from skpml.registry import get_method
-
-    model = get_method(method)()
-    if len(table.views) < 2 or len(table.ids) > _MOST_ROWS_OF_VIEWS or "views" not in model.get_params():
-        return method
-    return model.set_params(views=table.views)

@@ -51,8 +51,8 @@ _COARSE, _FINE = 0.5, 0.1
 _COARSE_GRID = (float(logit(_NO_NOISE)), *np.arange(-6.0, 3.01, _COARSE).tolist())
 # A rate is allowed if the log-likelihood falls by at most this much, or by this many standard errors over the rows.
 _LIKELIHOOD, _ERRORS = 2.0, 2.0
-# More rows take time and hardly change the estimate.
-_MOST_ROWS = 20_000
+# More rows take time and hardly change the estimate; nor do more cells the curve at each rate.
+_MOST_ROWS, _MOST_CELLS = 20_000, 200_000
 # Where linear scores begin to bend, and the exponent at which they end.
 _STRAIGHT, _DEEPEST = 1e-2, 25.0
 # Weight of the pull of a calibration towards the identity, in rows: few rows must not reverse the map.
@@ -76,8 +76,12 @@ def given_one(probabilities: Array, rows: Array) -> Array:
 
     ``rows`` is bool and broadcasts to (..., 1). A row without candidates has no true label: do not mark it.
     """
-    xp = array_namespace(probabilities)
-    some = _probability_of_one(probabilities)[..., None]
+    return _condition(probabilities, _probability_of_one(probabilities), rows)
+
+
+def _condition(probabilities: Array, some: Array, rows: Array) -> Array:
+    """Return :func:`given_one`, where the probability of at least one true label is known."""
+    xp, some = array_namespace(probabilities), some[..., None]
     conditional = xp.clip(probabilities / xp.where(some > 0, some, 1.0), 0.0, 1.0)
     return xp.where(rows & (some > 0), conditional, probabilities)
 
@@ -88,16 +92,29 @@ def log_likelihood(logits: Array, rho: Array, Y: Array, one_true: Array | None =
     ``logits`` (..., c) are log η/(1 − η); ρ is between 0 and 1; ``one_true`` marks rows that have a true label, as in
     :func:`given_one`.
     """
+    return likelihood_and_slope(logits, rho, Y, one_true)[0]
+
+
+def likelihood_and_slope(
+    logits: Array, rho: Array, Y: Array, one_true: Array | None = None
+) -> tuple[Array, Array]:
+    """Return what :func:`log_likelihood` does, and its derivative by the logits: the posterior minus η."""
     xp = array_namespace(logits)
-    eta = sigmoid(logits)
-    likely = eta + (1 - eta) * rho
-    log_none = xp.log1p(-rho) - softplus(logits)
+    # Most of the time of a fit is spent here, so every array is computed once.
+    small = xp.exp(-xp.abs(logits))
+    large = 1 / (1 + small)
+    eta = xp.where(logits >= 0, large, small * large)
+    likely = rho + (1 - rho) * eta
+    # softplus(t) = max(t, 0) − log σ(|t|)
+    log_none = xp.log1p(-rho) + xp.log(large) - xp.where(logits > 0, logits, 0.0)
     total = xp.sum(xp.where(Y > 0, xp.log(likely), log_none), axis=-1)
+    target = xp.where(Y > 0, eta / likely, 0.0)
     if one_true is None:
-        return total
-    after, before = _probability_of_one(posterior(eta, rho, Y)), _probability_of_one(eta)
+        return total, target - eta
+    after, before = _probability_of_one(target), _probability_of_one(eta)
     marked = xp.broadcast_to(one_true[..., 0], total.shape) & (after > 0)
-    return total + (xp.log(xp.where(marked, after, 1.0)) - xp.log(xp.where(marked, before, 1.0)))
+    total = total + (xp.log(xp.where(marked, after, 1.0)) - xp.log(xp.where(marked, before, 1.0)))
+    return total, _condition(target, after, one_true) - _condition(eta, before, one_true)
 
 
 def sigmoid(logits: Array) -> Array:
@@ -221,12 +238,16 @@ class _Profile:
     def __init__(self, scores: Floats, Y: Floats, offsets: Floats, of_candidates: bool) -> None:
         self.scores, self.Y, self.offsets, self.of_candidates = scores, Y, offsets, of_candidates
         self._known: dict[float, Floats] = {}
+        self._curve: Curve = (1.0, 0.0)
 
     def rows(self, at: float) -> Floats:
         if at not in self._known:
             rates = expit(at + self.offsets)
             p = bend((self.scores - rates) / (1 - rates)) if self.of_candidates else self.scores
-            eta = calibrate(p, fit_calibration(p, rates, self.Y))
+            some = slice(max(1, _MOST_CELLS // p.shape[1]))
+            # The rate before was mostly a near one.
+            self._curve = fit_calibration(p[some], rates, self.Y[some], start=self._curve)
+            eta = calibrate(p, self._curve)
             self._known[at] = np.asarray(log_likelihood(logit(eta), rates, self.Y))
         return self._known[at]
 
@@ -261,19 +282,19 @@ def calibrate(p: NDArray[Any], curve: Curve, *, certain: float = _CERTAIN_LABEL)
     return expit(np.sign(logits) * (np.minimum(np.abs(logits), _NEARLY_CERTAIN) + np.log1p(beyond)))
 
 
-def fit_calibration(p: NDArray[Any], rho: NDArray[Any], Y: NDArray[Any]) -> Curve:
+def fit_calibration(
+    p: NDArray[Any], rho: NDArray[Any], Y: NDArray[Any], *, start: Curve = (1.0, 0.0)
+) -> Curve:
     """Fit the calibration of held-out probabilities (n×c) to their candidates, for noise rates (c)."""
     t = _logit(p, _CERTAIN_LABEL)
 
     def loss(curve: Floats) -> tuple[float, Floats]:
-        logits = curve[0] * t + curve[1]
-        eta = expit(logits)
-        surprise = posterior(eta, rho, Y) - eta
+        value, slope = likelihood_and_slope(curve[0] * t + curve[1], rho, Y)
         pull = curve - (1, 0)
-        value = -log_likelihood(logits, rho, Y).sum() + _PRIOR / 2 * (pull @ pull)
-        return float(value), -np.array([(surprise * t).sum(), surprise.sum()]) + _PRIOR * pull
+        gradient = np.array([np.vdot(slope, t), slope.sum()])
+        return float(-value.sum() + _PRIOR / 2 * (pull @ pull)), _PRIOR * pull - gradient
 
-    return _fit_curve(loss, [(0.01, 10.0), (-10.0, 10.0)])
+    return _fit_curve(loss, [(0.01, 10.0), (-10.0, 10.0)], start=start)
 
 
 def fit_level(confidences: NDArray[Any], reference: NDArray[Any]) -> Curve:
@@ -299,10 +320,15 @@ def apply_level(confidences: NDArray[Any], curve: Curve, candidate: NDArray[np.b
     return np.where(candidate, calibrate(confidences, curve, certain=_CERTAIN_CANDIDATE), 0.0)
 
 
-def _fit_curve(loss: Callable[[Floats], Any], bounds: list[Curve], tol: float | None = None) -> Curve:
-    start = np.array([1.0, 0.0])
-    slope, shift = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", tol=tol).x
-    return float(slope), float(shift)
+def _fit_curve(
+    loss: Callable[[Floats], Any],
+    bounds: list[Curve],
+    *,
+    tol: float | None = None,
+    start: Curve = (1.0, 0.0),
+) -> Curve:
+    found = minimize(loss, np.array(start), jac=True, bounds=bounds, method="L-BFGS-B", tol=tol)
+    return float(found.x[0]), float(found.x[1])
 
 
 def _logit(p: NDArray[Any], certain: float) -> Floats:

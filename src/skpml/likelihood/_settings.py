@@ -21,7 +21,7 @@ Family = Literal["ridge", "least-squares", "logistic"]
 # Ridge weights among which the scores for noise rates and for votes are chosen.
 RIDGE_WEIGHTS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Of the quick fit that the label covariance is taken from.
-_PILOT_WEIGHT, _PILOT_ROUNDS, _PILOT_TOL = 0.1, 60, 1e-4
+_PILOT_WEIGHT, _PILOT_TOL = 0.1, 1e-4
 # Probability that any two of all labels look nested although they are independent.
 _NESTED_BY_CHANCE = 0.01
 # With this many rows and no exception, exceptions are rarer than one in twenty (at 95 %).
@@ -84,11 +84,12 @@ def fit_settings(
     batch: int = 8,
     max_iter: int = 1000,
     tol: float = 1e-5,
+    pilot_rounds: int = 60,
 ) -> Iterator[Fit]:
     """Fit settings of one kernel width, those of a family together, at most ``batch`` at a time.
 
     Memory is ``batch`` times the scores, whatever the number of settings. ``rates`` (c) are the estimated noise rates,
-    ``covariance`` is that of :func:`pilot_covariance`, if it is known.
+    ``covariance`` is that of :func:`pilot_covariance`, if it is known; else it gets ``pilot_rounds``.
     """
     xp = array_namespace(Y)
     where = {"dtype": Y.dtype, "device": device(Y)}
@@ -113,7 +114,7 @@ def fit_settings(
                 found = solve_least_squares(spectrum, Y, **problem)
             else:
                 if covariance is None:
-                    covariance = pilot_covariance(spectrum, Y, rates)
+                    covariance = pilot_covariance(spectrum, Y, rates, pilot_rounds)
                 found = solve_logistic(spectrum, Y, covariance=covariance, **problem)
             for place, setting in enumerate(some):
                 yield Fit(
@@ -126,12 +127,12 @@ def fit_settings(
                 )
 
 
-def pilot_covariance(spectrum: Spectrum, Y: Array, rates: Array) -> Array:
-    """Return the label covariance of a quick first fit."""
+def pilot_covariance(spectrum: Spectrum, Y: Array, rates: Array, rounds: int = 60) -> Array:
+    """Return the label covariance of a quick first fit of at most so many rounds."""
     xp = array_namespace(Y)
     weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
     rho = scale_odds(rates, 1.0)[None, :]
-    quick = solve_least_squares(spectrum, Y, gamma=weight, rho=rho, max_iter=_PILOT_ROUNDS, tol=_PILOT_TOL)
+    quick = solve_least_squares(spectrum, Y, gamma=weight, rho=rho, max_iter=rounds, tol=_PILOT_TOL)
     return label_covariance(quick.targets[:, 0, :])
 
 

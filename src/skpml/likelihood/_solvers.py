@@ -19,7 +19,7 @@ from copy import copy
 from array_api_compat import array_namespace, device
 from sklearn.utils import Bunch
 
-from skpml.likelihood._noise import given_one, log_likelihood, posterior, sigmoid
+from skpml.likelihood._noise import given_one, likelihood_and_slope, posterior
 from skpml.linalg import Array, Spectrum, leverages, ridge_scores
 
 # Largest eigenvalue of the covariance of independent labels, and of labels of which at least one is true.
@@ -131,14 +131,10 @@ class _Objective:
         W, b = self.parameters(x)
         logits = _product(self.Z, W) + b
         rotated = x[:-1, ...] * self.unit
-        value = xp.sum(log_likelihood(logits, self.rho, self.labels, self.one_true), axis=0)
-        value = value - 0.5 * xp.sum(self.shrink * rotated**2, axis=(0, 2))
-        eta = sigmoid(logits)
-        target = posterior(eta, self.rho, self.labels)
-        if self.one_true is not None:
-            eta, target = given_one(eta, self.one_true), given_one(target, self.one_true)
-        slope_b = xp.sum(target - eta, axis=0)[None, ...]
-        slope_W = _product(self.Z.T, target - eta) @ self.basis - self.shrink * rotated
+        value, slope = likelihood_and_slope(logits, self.rho, self.labels, self.one_true)
+        value = xp.sum(value, axis=0) - 0.5 * xp.sum(self.shrink * rotated**2, axis=(0, 2))
+        slope_b = xp.sum(slope, axis=0)[None, ...]
+        slope_W = _product(self.Z.T, slope) @ self.basis - self.shrink * rotated
         steepest = xp.max(xp.abs(xp.concat([slope_W, slope_b])), axis=(0, 2)) / logits.shape[0]
         return value, xp.concat([slope_W * self.unit, slope_b * self.unit_b]), steepest
 

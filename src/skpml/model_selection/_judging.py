@@ -40,7 +40,7 @@ class InnerFolds:
     Folds depend on the content of the rows and not on their order in X. Training rows are in random order, so that any
     first part of them is a random sample; ``shuffled`` are all rows in such an order. With ``copies_together``, rows with
     equal features are in the same fold, since a copy of a held-out row among the training rows would give its labels
-    away; ``distinct`` are then one row of each group of copies, else all rows.
+    away. ``numbers`` are the folds of the rows, from 0 on.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class InnerFolds:
         groups = _group_copies(dense[order]) if copies_together else np.arange(len(order))
         if groups.max() + 1 < n_folds:
             groups = np.arange(len(order))
-        self.distinct = order[np.unique(groups, return_index=True)[1]]
         self.splits: list[Split] = [
             (
                 order[random.permutation(np.flatnonzero(~np.isin(groups, held_out)))],
@@ -75,6 +74,9 @@ class InnerFolds:
             )
             for _, held_out in cut.split(np.arange(groups.max() + 1))
         ]
+        self.numbers = np.empty(len(order), dtype=np.intp)
+        for number, (_, held_out) in enumerate(self.splits):
+            self.numbers[held_out] = number
         self.shuffled = order[random.permutation(len(order))]
 
     def rows(self, places: Rows) -> Any:
