@@ -55,7 +55,8 @@ SETS = {
         "given:emotions-4", "label:emotions-4", "instance:emotions-4", "given:birds-4", "label:birds-4",
         "instance:birds-4", "given:medical_relations", "given:mirflickr_subset5000",
     ],
-    "test": ["birds-4", "scene-3", "image-3", "genbase-5", "arts-7", "digits", "foodtruck-4"],
+    "test": ["birds-4", "scene-3", "image-3", "genbase-5", "arts-7", "digits", "health-7",
+             "foodtruck-4"],
     "classifier": [
         "given:mirflickr_subset5000", "label:scene-3", "instance:emotions-4", "instance:scene-3", "instance:birds-4",
         "instance:image-3", "instance:digits", "instance:genbase-5", "instance:yeast-7", "given:emotions-4",
