@@ -8,12 +8,19 @@ from typing import Any
 # Before SciPy is imported: lets scikit-learn's own array API check run instead of being skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+import hypothesis
 import numpy as np
 import pytest
 
 # Started in the background, a process ignores Ctrl-C and hands that down; the tests that send one need it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Both limits measure how busy the machine is, not the code.
+hypothesis.settings.register_profile(
+    "skpml", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("skpml")
 
 
 @pytest.fixture(scope="session")

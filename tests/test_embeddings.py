@@ -58,7 +58,7 @@ class TestModel:
 
     @pytest.mark.parametrize("name", ["./absent", "absent-model-of-nobody"])
     def test_a_model_that_cannot_be_loaded_is_named(self, model, name, monkeypatch):
-        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         with pytest.raises(EmbeddingError, match=name):
             TextEmbedder(model=name).fit(TEXTS)
 

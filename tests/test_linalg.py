@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -25,7 +25,6 @@ def svd_threshold(Z, tau):
     return U @ np.diag(np.maximum(s - tau, 0)) @ Vt
 
 
-@settings(deadline=None)
 @given(matrices, st.floats(0.01, 5))
 def test_singular_value_threshold_is_that_of_the_svd(Z, tau):
     assert_allclose(linalg.singular_value_threshold(Z, tau), svd_threshold(Z, tau), atol=1e-5)
@@ -49,7 +48,6 @@ def test_singular_value_threshold_limits():
     assert_allclose(linalg.singular_value_threshold(Z, 1e6), 0, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(matrices)
 def test_nuclear_norm(Z):
     assert linalg.nuclear_norm(Z) == pytest.approx(
@@ -206,7 +204,6 @@ def test_soft_threshold_is_the_proximal_map_of_absolute_values():
     assert_array_equal(linalg.soft_threshold(Z, 0.0), Z)
 
 
-@settings(deadline=None)
 @given(matrices)
 def test_projection_to_the_simplex_by_bisection(Z):
     """The slow way: max(z − t, 0) sums to 1 for exactly one t, found by halving."""

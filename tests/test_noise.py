@@ -40,7 +40,7 @@ every_filling = pytest.mark.parametrize("generator", FILLING.values(), ids=FILLI
 
 
 @every_generator
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(truth=truths(min_rows=2), amount=st.integers(1, 8), seed=SEEDS)
 @pytest.mark.slow
 def test_candidates_hold_the_truth_and_repeat_by_seed(generator, truth, amount, seed):
@@ -99,7 +99,7 @@ def test_truth_must_be_zero_or_one(generator):
 
 
 @every_filling
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(truth=truths(min_rows=2), k=st.integers(1, 9), seed=SEEDS)
 def test_each_row_reaches_exactly_k(generator, truth, k, seed):
     n_candidates = generator(truth, k, random_state=seed).sum(axis=1)

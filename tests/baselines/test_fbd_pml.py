@@ -67,7 +67,7 @@ def bisected(a, b, allowed):
 
 
 class TestRowStep:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(seed=st.integers(0, 10**6), spread=st.sampled_from([0.01, 1.0, 30.0]), c=st.integers(1, 7))
     def test_agrees_with_bisection(self, seed, spread, c):
         rng = np.random.default_rng(seed)
@@ -168,7 +168,7 @@ def test_first_classifier_is_ridge_on_the_candidates():
     assert_allclose(solve(X, X, Y, A, replace(WEIGHTS, max_iter=1)).coef, ridge.coef_.T, atol=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     feature_focus=st.sampled_from([0.0, 0.01, 10.0]),

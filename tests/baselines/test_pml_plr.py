@@ -146,7 +146,7 @@ class TestRotation:
 
 
 class TestReconstruction:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 0.1, 1.0, 1e4]), n=st.integers(1, 60))
     def test_shift_agrees_with_sorting(self, seed, scale, n):
         Z = scale * np.random.default_rng(seed).normal(size=(7, n))
@@ -248,7 +248,7 @@ class TestPseudoLabels:
         assert (F <= Y).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     alpha=st.sampled_from([0.0, 0.1, 100.0]),

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skpml.cleaning import Decisions, read_decisions, write_decisions
@@ -182,7 +182,6 @@ NAME = st.text(
 ).filter(str.strip)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 @pytest.mark.slow
 def test_odd_names_make_the_round_trip(tmp_path_factory, data):

@@ -87,7 +87,7 @@ printable = st.text(st.characters(exclude_categories=("C", "Z")) | st.just(" "),
 awkward = st.text(st.sampled_from("""'"\\%{},;: ?@λ-C1"""), min_size=1, max_size=6)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(
     names=st.lists(printable | awkward, min_size=5, max_size=5, unique=True),
     numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=6, max_size=6),

@@ -160,7 +160,7 @@ def test_singular_features_without_ridge():
     assert_allclose(double.coef[:7], double.coef[7:], atol=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     lam=st.sampled_from([0.0, 0.1, 3.0]),
@@ -192,7 +192,7 @@ def test_invariants(seed, lam, alpha, beta, m, basis, prototypes):
     assert {len(values) for values in solution.history.values()} == {solution.n_iter}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     alpha=st.sampled_from([0.0, 0.05, 2.0]),

@@ -87,7 +87,7 @@ def test_rows_that_tie_share_the_last_places():
     assert_allclose(counts[1], [0, 1])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 12))
 def test_counts_do_not_depend_on_the_order_of_tied_rows(seed, k):
     rng = np.random.default_rng(seed)

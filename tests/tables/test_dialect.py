@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_helpers import refused
 
@@ -252,7 +252,6 @@ def test_only_the_usual_dialect_needs_no_words(file):
 CELLS = st.text(st.sampled_from("ab\",;|\t\n\r'\\ é<>&"), max_size=6)
 
 
-@settings(deadline=None)
 @given(
     rows=st.integers(2, 4).flatmap(
         lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
@@ -232,7 +232,6 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TAG = st.text(st.characters(exclude_characters=";\r", exclude_categories=["Cs"]), min_size=1, max_size=5)
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(
         st.tuples(FINITE, st.lists(TAG, max_size=3), st.integers(-9, 9)), min_size=1, max_size=12

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_helpers import read, refused
 
@@ -165,7 +165,6 @@ TAG = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(data=st.data())
 @pytest.mark.slow
 def test_odd_tags_make_the_round_trip(tmp_path_factory, data):
