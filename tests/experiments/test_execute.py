@@ -16,7 +16,8 @@ from skpml import get_method
 from skpml._sharing import shared_work
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, write_npz
 from skpml.experiments import Run, expand, load_suite
-from skpml.experiments._execute import FoldData, PeakMemory, execute, plain
+from skpml.experiments._evaluate import FoldData, plain
+from skpml.experiments._execute import PeakMemory, execute
 from skpml.metrics import METRICS, denoising_scores, evaluate
 from skpml.reference import CandidateRidge
 
@@ -185,7 +186,7 @@ def test_warnings_are_kept_and_those_of_loading_in_every_record(monkeypatch) -> 
         warnings.warn("odd data", UserWarning, stacklevel=1)
         return load_dataset(*given, **options)
 
-    monkeypatch.setattr(sys.modules["skpml.experiments._execute"], "load_dataset", load_with_a_warning)
+    monkeypatch.setattr(sys.modules["skpml.experiments._evaluate"], "load_dataset", load_with_a_warning)
     runs = [run_of(method="ridge", parameters={"gamma": value}) for value in (1.0, 2.0)]
     fold = FoldData(runs[0])
     with warnings.catch_warnings():

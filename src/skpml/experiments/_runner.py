@@ -21,7 +21,8 @@ from typing import Any, Literal
 
 from skpml._sharing import shared_work
 from skpml.datasets import DIGITS, READERS, REGISTRY, present_files, split_configuration
-from skpml.experiments._execute import FoldData, execute
+from skpml.experiments._evaluate import FoldData
+from skpml.experiments._execute import execute
 from skpml.experiments._runs import Plan, Run, custom_estimator
 from skpml.experiments._store import Store
 from skpml.experiments._suite import (
