@@ -3,7 +3,7 @@
     python benchmarks/clean_labels.py
 
 Average precision of CandidateLikelihood with nothing set, beside ridge regression whose weight is chosen in the same
-way. Writes results/clean_labels.md. Needs the data sets (SKPML_DATA).
+way. Writes results/clean_labels.md if all folds are run. Needs the data sets (SKPML_DATA).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from keeping import write_if_whole
 from sklearn.model_selection import KFold
 
 from skpml import CandidateLikelihood
-from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 
@@ -47,8 +47,7 @@ def main() -> None:
             f"| {name.split('-')[0]} | {len(folds)} | {ridge:.3f} | {ours:.3f} | {difference:+.4f} | {rate:.2f} |"
         )
         print(lines[-1], flush=True)
-    with replacing(OUTPUT, overwrite=True) as (temporary,):
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_if_whole(OUTPUT, "\n".join(lines) + "\n", parser, options, "folds")
 
 
 if __name__ == "__main__":

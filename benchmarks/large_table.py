@@ -5,7 +5,7 @@
 
 Writes a CSV file of made-up features and tags to a temporary folder, of which some tags are planted, and runs
 ``skpml clean`` on it as a process of its own, with a review page and a model. Machines differ: reading the same file by
-pandas, right before, is the yardstick. Writes results/large_table.md.
+pandas, right before, is the yardstick. Writes results/large_table.md, for the default size.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-
-from skpml._writing import replacing
+from keeping import write_if_whole
 
 OUTPUT = Path(__file__).parents[1] / "results" / "large_table.md"
 
@@ -34,7 +33,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--labels", type=int, default=20)
-    parser.add_argument("--dry", action="store_true", help="only print")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
         here = Path(folder)
@@ -75,9 +73,7 @@ def main() -> None:
         f"{(dropped & planted).sum() / max(dropped.sum(), 1):.1%} |",
     ]
     print("\n".join(lines))
-    if not options.dry:
-        with replacing(OUTPUT, overwrite=True) as (temporary,):
-            temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_if_whole(OUTPUT, "\n".join(lines) + "\n", parser, options, "rows", "features", "labels")
 
 
 def made_up(rows: int, features: int, labels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/likelihood_cost.py
 
-Writes results/likelihood_cost.md. Fits of PMLMA stand before and after the long fit, in the same process, so that a
-machine that is slow for a while is slow for both. Memory is what NumPy allocates beyond the features (tracemalloc).
+Writes results/likelihood_cost.md, for the default configuration. Fits of PMLMA stand before and after the long fit, in
+the same process, so that a machine that is slow for a while is slow for both. Memory is what NumPy
+allocates beyond the features (tracemalloc).
 Needs the data sets (SKPML_DATA).
 """
 
@@ -16,10 +17,10 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+from keeping import write_if_whole
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA, CandidateLikelihood
-from skpml._writing import replacing
 from skpml.candidate_likelihood._search import SettingJudge, coarse_settings
 from skpml.datasets import load_dataset
 
@@ -53,8 +54,7 @@ def main() -> None:
             lines.append(f"| {batch} | {count} | {search_memory(batch, count):.0f} MB |")
     text = "\n".join(lines) + "\n"
     print(text)
-    with replacing(OUTPUT, overwrite=True) as (temporary,):
-        temporary.write_text(text, encoding="utf-8")
+    write_if_whole(OUTPUT, text, parser, options, "configuration")
 
 
 def seconds(model, X, Y):

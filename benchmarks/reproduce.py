@@ -1,7 +1,7 @@
 """PML-MA beside what its paper prints, with the honest floor and ceiling, over several noise seeds.
 
     python benchmarks/reproduce.py --seeds 3                 # all configurations below; writes results/reproduction.csv
-    python benchmarks/reproduce.py emotions-3 --seeds 1      # one configuration
+    python benchmarks/reproduce.py emotions-3 --seeds 1      # one configuration; the other rows of the file are kept
 
 Follows the paper's protocol: noise once per configuration and seed, before 10 shuffled folds; everything learnt from
 training rows; the weights that the authors used per data set. Needs the data sets (environment variable SKPML_DATA).
@@ -18,15 +18,19 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+from keeping import merge_rows
 from published import published_results
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA
+from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import evaluate
 from skpml.reference import CandidateRidge
 
 HERE = Path(__file__).parent
+# A row of the file is identified by these columns.
+KEY = ("configuration", "seed", "fold", "method")
 METRICS = ("average_precision", "ranking_loss", "one_error", "coverage", "hamming_loss")
 
 # λ, α, β, γ behind the published numbers; how the authors chose them is not stated.
@@ -132,7 +136,9 @@ def summarise(rows: list[dict]) -> dict[tuple[str, str], dict[str, list[float]]]
 def markdown(rows: list[dict]) -> str:
     table, paper = summarise(rows), published()
     present = [name for name in CONFIGURATIONS if (name, "pml-ma") in table]
-    seeds = len({row["seed"] for row in rows})
+    # A configuration may have been run with more seeds than the others.
+    counts = {len(table[name, "pml-ma"]["average_precision"]) for name in present}
+    seeds = " to ".join(map(str, sorted({min(counts), max(counts)})))
     lines = [
         f"Mean over {seeds} noise seeds of 10-fold means; for PML-MA ± the mean standard deviation over folds, and in "
         "brackets the lowest and highest seed. *pml* convention of the metrics.",
@@ -236,9 +242,9 @@ def main() -> None:
     )
     parser.add_argument("--output", type=Path, default=HERE.parent / "results" / "reproduction.csv")
     options = parser.parse_args()
+    kept = read(options.output)
     if options.tables_only:
-        with open(options.output) as file:
-            report(list(csv.DictReader(file)), options.output)
+        report(kept, options.output)
         return
     tasks = [
         (name, seed, fold)
@@ -249,21 +255,32 @@ def main() -> None:
     results = joblib.Parallel(n_jobs=options.jobs, verbose=5)(
         joblib.delayed(run_fold)(*task) for task in tasks
     )
-    rows = [row for result in results for row in result]
-    options.output.parent.mkdir(exist_ok=True)
-    with open(options.output, "w", newline="") as file:
+    rows = merge_rows(kept, (row for result in results for row in result), KEY)
+    write(rows, options.output)
+    report(rows, options.output)
+
+
+def read(path: Path) -> list[dict]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write(rows: list[dict], path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with replacing(path, overwrite=True) as (temporary,), temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(
             {key: round(value, 6) if isinstance(value, float) else value for key, value in row.items()}
             for row in rows
         )
-    report(rows, options.output)
 
 
 def report(rows: list[dict], path: Path) -> None:
     text = markdown(rows) + "\n" + "\n".join(verdicts(rows)) + "\n"
-    path.with_suffix(".md").write_text(text)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
     print(text)
 
 

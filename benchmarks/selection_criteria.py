@@ -8,8 +8,8 @@ the candidates: by average precision, as everywhere in the library, or by the me
 of their ranks. Such a mean is linear in the labels. So, with false candidates drawn evenly from the false labels, its
 expectation is, row by row, a constant plus a positive multiple of the same mean over the true labels: noise blurs the
 comparison and does not tilt it. Average precision is not linear. Printed is the average precision against true labels of
-the test fold, under the paper's protocol, at the point that each criterion chooses. Writes results/selection_criteria.md.
-Needs the data sets (SKPML_DATA).
+the test fold, under the paper's protocol, at the point that each criterion chooses. A run of all
+configurations writes results/selection_criteria.md. Needs the data sets (SKPML_DATA).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from keeping import write_if_whole
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA
-from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.model_selection import InnerFolds, candidate_precision
@@ -105,8 +105,7 @@ def main() -> None:
         means = [f"{np.mean([row[title] for row in found]):.4f}" for title in titles[2:]]
         lines.append(f"| {name} | {len(found)} | {' | '.join(means)} |")
         print(lines[-1], flush=True)
-        with replacing(OUTPUT, overwrite=True) as (temporary,):
-            temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_if_whole(OUTPUT, "\n".join(lines) + "\n", parser, options, "configurations")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
     python benchmarks/speed.py scaling          # fit time from 10,000 to 160,000 rows at fixed anchors
 
 The fold needs the data set arts (environment variable SKPML_DATA); without it, features of the same shape and sparsity
-stand in, and the output says so. Every time is the best of several repeats: machines are shared and noisy.
+stand in, and the output says so. A single part is only printed. Every time is the best of several repeats: machines are
+shared and noisy.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ import numpy as np
 import scipy.sparse
 import sklearn
 import threadpoolctl
+from keeping import write_if_whole
 
 from skpml import PMLMA
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.noise import top_up
 
-HERE = Path(__file__).parent
+OUTPUT = Path(__file__).parents[1] / "results" / "speed.json"
 WEIGHTS = dict(
     low_rank_weight=10, alignment_weight=1e-4, prototype_weight=1e-4, ridge_weight=10
 )  # as published for arts
@@ -125,7 +127,6 @@ def main() -> None:
     )
     parser.add_argument("part", nargs="?", choices=["fold", "scaling"], help="only this part")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--output", type=Path, default=HERE.parent / "results" / "speed.json")
     options = parser.parse_args()
     report: dict = {
         "python": platform.python_version(),
@@ -157,10 +158,8 @@ def main() -> None:
         )
     text = "\n".join(lines) + "\n"
     print(text, end="")
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n")
-    options.output.with_suffix(".md").write_text(text)
-    print(f"wrote {options.output}")
+    write_if_whole(OUTPUT, json.dumps(report, indent=2) + "\n", parser, options, "part")
+    write_if_whole(OUTPUT.with_suffix(".md"), text, parser, options, "part")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 The grid is {1e-4 … 1e1} for each of the four weights, 1296 points, every one fitted to its own stopping rule; the
 single fit has the default weights. Machines are shared, so fits and grid run in turns in one process (a fit after every
 value of alpha, their median counts) and only the ratio means something. The grid pays for scaling, graph, feature map and
-the coefficients of every point. Writes results/tuning.md.
+the coefficients of every point. The whole grid on arts-5 writes results/tuning.md.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from keeping import write_if_whole
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA
-from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.graph import neighbor_similarity
 from skpml.modal_alignment._grid import solve_grid
@@ -105,7 +105,6 @@ def main() -> None:
     )
     parser.add_argument("--values", type=float, nargs="+", default=VALUES)
     parser.add_argument("--made-up", action="store_true", help="not the data set, even where it is at hand")
-    parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     name, X, candidates = problem(options.made_up)
     with warnings.catch_warnings():
@@ -119,10 +118,7 @@ def main() -> None:
         f"{found['single_iterations']}.\n"
     )
     print(text, end="")
-    options.output.parent.mkdir(exist_ok=True)
-    with replacing(options.output, overwrite=True) as (page,):
-        page.write_text(text, encoding="utf-8")
-    print(f"wrote {options.output}")
+    write_if_whole(OUTPUT, text, parser, options, "values", "made_up")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 The paper's protocol (noise once per configuration, ten shuffled folds, of which the first few are done; test rows scored
 against true labels). Halves are random halves of the columns; the noise view is standard normal, as wide as the
-features. All weights are learnt, from candidates alone. Writes results/views.md. Needs the data sets (SKPML_DATA).
+features. All weights are learnt, from candidates alone. A whole run writes results/views.md. Needs the data sets
+(SKPML_DATA).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from keeping import write_if_whole
 from sklearn.model_selection import KFold
 
 from skpml import PMLMA, CandidateLikelihood
-from skpml._writing import replacing
 from skpml.datasets import load_dataset
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.graph import neighbor_similarity
@@ -60,9 +61,8 @@ def main() -> None:
             ways[name].append({**kernels(rows), **graphs(rows), **criteria(rows)})
             print(name, fold, ways[name][-1], flush=True)
     text = "\n\n".join([table(found, options.folds), comparison(ways)]) + "\n"
-    with replacing(OUTPUT, overwrite=True) as (temporary,):
-        temporary.write_text(text, encoding="utf-8")
     print(text)
+    write_if_whole(OUTPUT, text, parser, options, "configurations", "folds")
 
 
 class Rows:

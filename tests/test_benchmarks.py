@@ -1,0 +1,64 @@
+"""Benchmarks never replace the kept results of a whole run by those of a part."""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _import_from_benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+
+
+def test_a_table_is_written_by_a_whole_run_only(tmp_path, capsys):
+    from keeping import write_if_whole
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    path = tmp_path / "table.md"
+    write_if_whole(path, "whole", parser, parser.parse_args(["--jobs", "2"]), "folds")
+    write_if_whole(path, "part", parser, parser.parse_args(["--folds", "1"]), "folds")
+    assert path.read_text() == "whole"
+    assert "folds" in capsys.readouterr().out
+
+
+def test_rows_of_a_part_replace_only_their_own(tmp_path, monkeypatch):
+    import reproduce
+
+    path = tmp_path / "reproduction.csv"
+    path.write_bytes((ROOT / "results" / "reproduction.csv").read_bytes())
+    kept = reproduce.read(path)
+    part = [row for row in kept if (row["configuration"], row["seed"]) == ("emotions-3", "0")]
+    monkeypatch.setattr(
+        reproduce,
+        "run_fold",
+        lambda name, seed, fold: [{**row, "n_iter": 99} for row in part if row["fold"] == str(fold)],
+    )
+    monkeypatch.setattr(
+        sys, "argv", ["reproduce.py", "emotions-3", "--seeds", "1", "--jobs", "1", "--output", str(path)]
+    )
+    reproduce.main()
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(kept)
+    changed = [row for row, before in zip(rows, kept, strict=True) if row != before]
+    assert len(changed) == len(part)
+    assert {(row["configuration"], row["seed"], row["n_iter"]) for row in changed} == {
+        ("emotions-3", "0", "99")
+    }
+
+
+def test_the_tables_follow_from_the_kept_rows(tmp_path):
+    import reproduce
+
+    rows = reproduce.read(ROOT / "results" / "reproduction.csv")
+    reproduce.write(rows, tmp_path / "reproduction.csv")
+    reproduce.report(rows, tmp_path / "reproduction.csv")
+    for name in ("reproduction.csv", "reproduction.md"):
+        assert (tmp_path / name).read_bytes() == (ROOT / "results" / name).read_bytes()
