@@ -13,8 +13,7 @@ pytestmark = pytest.mark.slow
 REGISTERED = [get_method(name)() for name in list_methods(needs=None)]
 # Settings that take another way through the code, and the wrapper that is no method of its own.
 OTHERS = [
-    PMLMA(basis="orthogonal", prototypes="least-squares", threshold=0.5),
-    PMLMA(feature_map="linear"),
+    PMLMA(feature_map="linear", prototypes="least-squares"),
     PMLMA(tune=True),
     get_method("pml-nd")(damping="identity", credible="share"),
     get_method("p-lenfn")(threshold="auto", exclude="self"),

@@ -39,7 +39,7 @@ __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save
 # of another package cannot get into it, and its files are refused.
 MODELS = {**METHOD_PATHS, "oracle": "skpml.reference:Oracle"}
 # Second names of a class: read as its type, but never written.
-_VARIANTS = ("particle-map", "linear-ridge")
+_VARIANTS = ("pml-ma-printed", "pml-ma-released", "particle-map", "linear-ridge")
 PARTS = {
     "ColumnFeatures": "skpml.tables:ColumnFeatures",
     "ImageEmbedder": "skpml.embeddings:ImageEmbedder",

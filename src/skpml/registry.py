@@ -28,6 +28,8 @@ TAGS = ("kind", "inductive", "confidences", "dense", "nonlinear", "random", "sou
 # The newest first, reference learners last. The facts are on the classes. Model files hold these names.
 METHOD_PATHS = {
     "pml-ma": "skpml.modal_alignment:PMLMA",
+    "pml-ma-printed": "skpml.modal_alignment:PMLMA",
+    "pml-ma-released": "skpml.modal_alignment:PMLMA",
     "candidate-likelihood": "skpml.candidate_likelihood:CandidateLikelihood",
     "deep-candidate-likelihood": "skpml.deep:DeepCandidateLikelihood",
     "pml-plr": "skpml.baselines:PMLPLR",

@@ -202,6 +202,30 @@ def test_convergence_is_on_a_log_axis_unless_a_value_is_not_positive() -> None:
         check_svg(drawing.svg)
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        [2900.0, 2376.0, 2403.0],
+        [23760.5, 23760.1, 23759.9],
+        [40.0, 10.0, 9.0],
+        [0.0021, 0.0019],
+        [3e7, 2.9e7],
+    ],
+)
+def test_ticks_of_a_narrow_log_axis_are_distinct(objective) -> None:
+    suite = make_suite(
+        kind="convergence", configurations=["birds-3"], methods=[{"name": "pml-ma", "history": True}], folds=2
+    )
+    records = [
+        make_record(suite, "pml-ma", "birds-3", fold, history={"objective": objective}) for fold in (0, 1)
+    ]
+    (drawing,) = convergence_curves(gather(suite, records))
+    shown = texts(drawing.svg)
+    ticks = shown[shown.index("iteration") + 1 : shown.index("objective (log scale)")]
+    assert len(ticks) >= 2
+    assert len(set(ticks)) == len(ticks)
+
+
 def test_decomposition_is_drawn_over_noise_levels_for_both_methods() -> None:
     methods = [{"name": "low-rank-orthogonal"}, {"name": "low-rank-sparse"}]
     suite = make_suite(

@@ -47,6 +47,9 @@ gamma = [
 """
 
 
+WEIGHTS = ("low_rank_weight", "alignment_weight", "prototype_weight", "ridge_weight")
+
+
 def load(tmp_path: Path, text: str):
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
@@ -178,7 +181,7 @@ def test_decompositions_have_their_own_methods_and_scores(tmp_path: Path) -> Non
 
 def test_the_suites_that_come_along() -> None:
     kinds = ["ablation", "convergence", "decomposition"]
-    assert shipped_suites() == [*kinds, "noise", "paper", "quick", "sensitivity"]
+    assert shipped_suites() == [*kinds, "noise", "paper", "quick", "sensitivity", "variants"]
     for name in shipped_suites():
         suite = load_suite(name)
         assert suite.name == name
@@ -224,6 +227,8 @@ def test_the_noise_suite_compares_all_methods_under_three_noises() -> None:
     # Reference learners are floors or ceilings; networks need PyTorch.
     methods = {entry.name for entry in suite.methods if entry.role == "method"}
     others = {"ridge", "linear-ridge", "ml-knn", "lift", "chain", "deep-candidate-likelihood"}
+    # They are compared by the suite "variants".
+    others |= {"pml-ma-printed", "pml-ma-released"}
     assert methods == set(list_methods()) - others
 
 
@@ -236,33 +241,58 @@ def test_the_data_set_of_a_configuration() -> None:
 
 
 def test_the_authors_weights() -> None:
-    names = ("low_rank_weight", "alignment_weight", "prototype_weight", "ridge_weight")
-    ablation, convergence = load_suite("ablation"), load_suite("convergence")
-    for configuration, weights in {
+    weights_of = {
+        "emotions-3": (10, 1e-1, 1e-1, 1e0),
         "emotions-4": (10, 1e-1, 1e-2, 1e1),
+        "emotions-5": (10, 1e-1, 1e-2, 1e1),
+        "birds-3": (10, 1e-3, 1e-2, 1e-1),
         "birds-4": (10, 1e-3, 1e-2, 1e-1),
+        "image-3": (10, 1e-2, 1e-2, 1e-1),
+        "image-4": (10, 1e-2, 1e-2, 1e-1),
+        "scene-3": (10, 1e-2, 1e-2, 1e1),
         "scene-5": (10, 1e-2, 1e-2, 1e1),
         "yeast-7": (10, 1e-4, 1e-3, 1e1),
-    }.items():
-        for entry in ablation.methods:
-            assert tuple(entry.parameters_on(configuration)[name] for name in names) == weights
-    left_out = [entry.parameters.get("without", []) for entry in ablation.methods]
-    assert left_out == [[], ["decomposition"], ["alignment"], ["prototypes"]]
-    entry = convergence.methods[0]
-    for configuration, weights in {
-        "emotions-3": (10, 1e-1, 1e-1, 1e0),
-        "image-3": (10, 1e-2, 1e-2, 1e-1),
+        "yeast-9": (10, 1e-4, 1e-3, 1e1),
         "health-7": (10, 1e-4, 1e-4, 1e0),
         "recreation-7": (10, 1e-4, 1e-4, 1e1),
         "arts-5": (10, 1e-4, 1e-4, 1e1),
         "reference-5": (10, 1e-4, 1e-4, 1e0),
-    }.items():
-        assert tuple(entry.parameters_on(configuration)[name] for name in names) == weights
-    assert len(convergence.configurations) == 9
-    assert entry.history
-    swept = load_suite("sensitivity").methods[0]
-    assert set(swept.sweep) == set(names)
-    assert all(values == [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0] for values in swept.sweep.values())
+    }
+    for suite in map(load_suite, ("variants", "ablation", "sensitivity", "convergence")):
+        for configuration in suite.configurations:
+            for entry in suite.methods:
+                found = entry.parameters_on(configuration)
+                expected = dict(zip(WEIGHTS, weights_of[configuration], strict=True))
+                if entry.name == "ridge":
+                    expected = {"gamma": expected["ridge_weight"]}
+                elif entry.label == "without low rank":
+                    expected["low_rank_weight"] = 0
+                assert {name: found[name] for name in expected} == expected
+
+
+def test_the_paper_s_ablation_with_both_bases() -> None:
+    entries = load_suite("ablation").methods
+    for name in ("pml-ma", "pml-ma-printed"):
+        left_out = [entry.parameters.get("without", []) for entry in entries if entry.name == name]
+        assert left_out[:4] == [[], ["decomposition"], ["alignment"], ["prototypes"]]
+
+
+def test_convergence_shows_every_iteration_of_each_variant() -> None:
+    suite = load_suite("convergence")
+    assert len(suite.configurations) == 9
+    assert [entry.name for entry in suite.methods] == ["pml-ma", "pml-ma-printed", "pml-ma-released"]
+    assert all(entry.history and entry.parameters["tol"] == 0 for entry in suite.methods)
+
+
+def test_sensitivity_has_six_values_of_each_weight_and_the_control() -> None:
+    suite = load_suite("sensitivity")
+    swept = [entry for entry in suite.methods if entry.sweep]
+    assert [entry.name for entry in swept] == ["pml-ma", "pml-ma-printed"]
+    for entry in swept:
+        assert set(entry.sweep) == set(WEIGHTS)
+        assert all(values == [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0] for values in entry.sweep.values())
+    assert suite.control is not None
+    assert not suite.method(suite.control).sweep
 
 
 def test_the_quick_suite_needs_no_data(tmp_path: Path) -> None:

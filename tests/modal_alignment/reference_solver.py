@@ -74,3 +74,31 @@ def fit(X, Y, S, *, lam, alpha, beta, gamma, m, prototypes, learn_basis, n_iter,
         R = np.clip(U @ np.diag(np.maximum(s - lam / L, 0)) @ Vt, known_true, Y)
         history.append(objective(X, Y, S, P1, P2, Q, V, R, lam, alpha, beta, gamma))
     return {"P1": P1, "P2": P2, "Q": Q, "V": prototypes_of(X, R, prototypes), "R": R, "history": history}
+
+
+def fit_released(X, Y, S, *, lam, alpha, beta, gamma, n_iter, eps=1e-300):
+    """The authors' program for m = c, from its description: P1, V, Q, then R, ``n_iter`` times."""
+    delta = np.diag(S.sum(axis=1))
+    R, Q = Y.copy(), np.eye(Y.shape[1])
+    for _ in range(n_iter):
+        P1 = np.linalg.solve(
+            X.T @ (X + alpha * delta @ X) + gamma * np.eye(X.shape[1]), X.T @ (R + alpha * S @ R)
+        )
+        V = X.T @ R / R.sum(axis=0)
+        U, _, Vt = np.linalg.svd(R.T @ Y)
+        Q = U @ Vt
+        D = np.diag(R.sum(axis=1))
+        gradient = 2 * (
+            R
+            - X @ P1
+            + R @ Q.T @ Q
+            - 2 * Y @ Q
+            + alpha * delta @ R
+            - alpha * S @ X @ P1
+            + beta * (R @ V.T @ V - D @ X @ V)
+        )
+        L = 2 * np.linalg.norm(np.eye(len(Q)) + Q.T @ Q + beta * V.T @ V) + alpha * delta.max()
+        U, s, Vt = np.linalg.svd(R - gradient / L, full_matrices=False)
+        stepped = U @ np.diag(np.maximum(s - lam / L, 0)) @ Vt
+        R = R * stepped / (R + eps) - np.maximum(R - Y, 0) * Y / (R + eps)
+    return {"P1": P1, "Q": Q, "R": R}

@@ -43,6 +43,10 @@ _DIAGRAM: Any = {
     "crossbar_props": {"color": INK, "linewidth": 3, "solid_capstyle": "butt"},
 }
 
+# A log axis over fewer powers of ten has ticks between them, and a narrow one has those of a linear axis.
+_FEW_POWERS, _NARROW = 30, 5
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 # Value, mean and standard deviation.
 Points = list[tuple[Any, float, float]]
 
@@ -291,23 +295,27 @@ def _put_legend_below(axes: Any, columns: int) -> None:
 
 
 def _format_powers(axis: Any) -> None:
-    """Format the ticks of a log axis as 10⁻² without mathematical markup."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    """Format the ticks of a log axis as 10⁻² without mathematical markup, or as plain numbers if it is narrow."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-    def format_tick(value: float, _: int) -> str:
-        mantissa, exponent = f"{value:.0e}".split("e")
-        power = f"10{str(int(exponent)).translate(raised)}"
-        return power if mantissa == "1" else f"{mantissa}·{power}"
-
-    axis.set_major_formatter(FuncFormatter(format_tick))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(LogLocator(numticks=7))
     low, high = axis.get_view_interval()
-    if low > 0 and high / low < 30:
-        # Less than two powers of ten would leave the axis with one tick or none.
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    if low > 0 and high / low < _NARROW:
+        # LogLocator would place ticks that one digit cannot tell apart.
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        return
+    # Less than two powers of ten would leave the axis with one tick or none.
+    few = low > 0 and high / low < _FEW_POWERS
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if few else LogLocator(numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_power(value)))
+
+
+def format_power(value: float) -> str:
+    """Format a positive number of one digit as 10⁻² or 2·10³."""
+    mantissa, exponent = f"{value:.0e}".split("e")
+    power = f"10{str(int(exponent)).translate(_RAISED)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"
 
 
 def _adapt_to_page(text: str, name: str) -> str:

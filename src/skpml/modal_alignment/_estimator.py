@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from skpml._docstrings import fill_docstring
@@ -20,6 +21,7 @@ from skpml.modal_alignment._solver import (
     Basis,
     Callback,
     Component,
+    Steps,
     Weights,
     check_components,
     solve,
@@ -70,11 +72,15 @@ class PMLMA(BasePMLClassifier):
     basis : {"identity", "orthogonal"}, default="identity"
         Keep the label basis Q at the identity, or learn it as the paper does. The learned basis can drift and mix
         labels. It raised average precision on no data set that was measured, hence the default.
+    steps : {"derived", "released"}, default="derived"
+        Updates of the objective as the paper derives them, or those of the program that its authors released. The program
+        pulls the pseudo-labels twice as much to the candidates, does not keep them between 0 and 1 before the end, makes
+        shorter steps, and has another graph, in which each row is its own neighbor. It minimizes no stated objective.
     %(threshold)s
         The paper uses 0.5.
     %(max_iter)s
     tol : float, default=1e-3
-        Stop when the relative change of the objective is at most this.
+        Stop when the relative change of the objective is at most this; 0 makes all ``max_iter`` iterations.
     graph : scipy sparse matrix of shape (n, n) or None, default=None
         Symmetric similarity of the training rows, instead of the neighbor graph.
     views : dict of str to list of columns, or None, default=None
@@ -128,6 +134,14 @@ class PMLMA(BasePMLClassifier):
     which were computed from the confidences before that step. With the default ``tol``, scores of a classifier fitted to
     the final confidences would differ by about 0.003.
 
+    :func:`skpml.get_method` knows three variants. "pml-ma" has the defaults, which we recommend. "pml-ma-printed" follows
+    the paper: ``basis="orthogonal"``, ``threshold=0.5``. "pml-ma-released" follows the authors' program:
+    ``basis="orthogonal"``, ``steps="released"``, ``threshold=0.5``, ``tol=1e-4``. All three have the map "rbf" of the
+    program, which the paper does not mention, and prototypes that are means, one of the two forms in the paper.
+
+    With n rows, d mapped features and c labels, a fit takes O(nd² + d³) time, O(ndc + nc² + c³) more for each iteration,
+    and O(nd + d²) memory.
+
     %(reference_and_data)s
     >>> from skpml import PMLMA
     >>> model = PMLMA().fit(X, candidates)
@@ -146,6 +160,7 @@ class PMLMA(BasePMLClassifier):
     n_anchors: int | None = None
     prototypes: Prototypes = "mean"
     basis: Basis = "identity"
+    steps: Steps = "derived"
     threshold: float | str = "auto"
     max_iter: int = 50
     tol: float = 1e-3
@@ -169,6 +184,27 @@ class PMLMA(BasePMLClassifier):
         year=2026,
         reference="Chen, Lv, Huang, Fang, Wen, Xu, Li. Feature-Label Modal Alignment for Robust Partial "
         "Multi-Label Learning.",
+    )
+    _variants = (
+        replace(
+            _facts,
+            name="pml-ma-printed",
+            title="PML-MA as printed",
+            kind="baseline",
+            summary="PML-MA with a learned label basis and the threshold 0.5, as in the paper",
+            comparison_threshold=0.5,
+            parameters={"basis": "orthogonal", "threshold": 0.5},
+        ),
+        replace(
+            _facts,
+            name="pml-ma-released",
+            title="PML-MA as released",
+            kind="baseline",
+            summary="PML-MA as in the authors' program, which departs from the paper",
+            source="release",
+            comparison_threshold=0.5,
+            parameters={"basis": "orthogonal", "steps": "released", "threshold": 0.5, "tol": 1e-4},
+        ),
     )
 
     _takes_views = True
@@ -227,6 +263,7 @@ class PMLMA(BasePMLClassifier):
             subspace_dim=self.subspace_dim,
             prototypes=self.prototypes,
             basis=self.basis,
+            steps=self.steps,
             without=self.without,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -271,6 +308,9 @@ class PMLMA(BasePMLClassifier):
             return check_similarity(self.graph, scaled.shape[0])
         if self.weights_["alignment_weight"] == 0 or "alignment" in self.without:
             return None
+        if self.steps == "released":
+            graph = neighbor_similarity(scaled, n_neighbors=self.n_neighbors, scale="first")
+            return graph + scipy.sparse.eye_array(scaled.shape[0], dtype=graph.dtype, format="csr")
         return neighbor_similarity(scaled, n_neighbors=self.n_neighbors)
 
     def _scores(self, X: Any) -> NDArray[Any]:

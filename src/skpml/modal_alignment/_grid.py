@@ -309,7 +309,7 @@ class _Point:
                 - 2 * float(shares @ crosses)
                 + float(np.vdot(between, gram))
             )
-        if self.objective:
+        if self.objective and tol > 0:
             self.converged = abs(value - self.objective[-1]) <= tol * abs(self.objective[-1])
         self.objective.append(value)
 

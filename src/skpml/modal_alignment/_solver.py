@@ -25,9 +25,12 @@ from skpml.modal_alignment import _updates as updates
 
 Basis = Literal["orthogonal", "identity"]
 Component = Literal["decomposition", "alignment", "prototypes"]
+Steps = Literal["derived", "released"]
 Callback = Callable[[int, dict[str, float]], Any]
 
 COMPONENTS: tuple[Component, ...] = ("decomposition", "alignment", "prototypes")
+# How many times the authors' program counts the candidates in the gradient of the decomposition.
+_RELEASED_PULL = 2.0
 # The columns of a history: the weighted terms, their sum, and how far the label basis has turned.
 TERMS = ("global_alignment", "decomposition", "low_rank", "local_alignment", "prototypes", "classifier")
 HISTORY = (*TERMS, "objective", "basis_drift")
@@ -116,6 +119,7 @@ def solve(
     subspace_dim: int | None = None,
     prototypes: updates.Prototypes = "mean",
     basis: Basis = "identity",
+    steps: Steps = "derived",
     without: Collection[Component] = (),
     max_iter: int = 50,
     tol: float = 1e-3,
@@ -139,8 +143,9 @@ def solve(
     subspace_dim : int or None, default=None
         Dimension m of the common space; None is ``min(d, c)``. With m = c the label projection cancels from every update
         and stays the identity.
-    prototypes, basis, without, max_iter, tol, callback : optional
-        As in :class:`PMLMA`. Without alignment the classifier is fitted once, to the final pseudo-labels.
+    prototypes, basis, steps, without, max_iter, tol, callback : optional
+        As in :class:`PMLMA`; ``steps`` does not change the graph. Without alignment the classifier is fitted once, to the
+        final pseudo-labels.
 
     Returns
     -------
@@ -148,7 +153,9 @@ def solve(
         Classifier, pseudo-labels and course of the fit.
     """
     with one_blas(X):
-        fit = _Fit(X, Y, similarity, weights, known_true, subspace_dim, prototypes, basis, frozenset(without))
+        fit = _Fit(
+            X, Y, similarity, weights, known_true, subspace_dim, prototypes, basis, steps, frozenset(without)
+        )
         return fit.run(max_iter, tol, callback)
 
 
@@ -171,6 +178,7 @@ class _Fit:
         subspace_dim: int | None,
         prototypes: updates.Prototypes,
         basis: Basis,
+        steps: Steps,
         without: frozenset[Component],
     ) -> None:
         xp = self.xp = array_namespace(X, Y)
@@ -183,6 +191,7 @@ class _Fit:
         self.aligns = "alignment" not in without
         self.decomposes = "decomposition" not in without
         self.turns = self.decomposes and basis == "orthogonal"
+        self.released = steps == "released"
         self.lam = weights.low_rank_weight if self.decomposes else 0.0
         self.beta = weights.prototype_weight if "prototypes" not in without else 0.0
         self.gamma = weights.ridge_weight
@@ -260,17 +269,19 @@ class _Fit:
             gradient = gradient + updates.alignment_gradient(R, self.P2, scores, self.graph.row_weights)
             curvature = curvature + (self.eye if self.P2 is None else self.P2 @ self.P2.T)
         if self.decomposes:
-            gradient = gradient + updates.decomposition_gradient(R, self.Y, self.Q)
+            pull = _RELEASED_PULL if self.released else 1.0
+            gradient = gradient + updates.decomposition_gradient(R, self.Y, self.Q, pull)
             curvature = curvature + self.eye
         if self.beta:
             row_sums = xp.sum(R, axis=1)
             gradient = gradient + self.beta * updates.prototype_gradient(R, self.V, self.XV, row_sums)
             curvature = curvature + self.beta * (self.V.T @ self.V)
-        lipschitz = updates.lipschitz_constant(curvature, self.graph.alpha, self.graph.largest_degree)
+        find_lipschitz, update = updates.lipschitz_constant, updates.update_pseudo_labels
+        if self.released:
+            find_lipschitz, update = updates.released_lipschitz, updates.released_pseudo_labels
+        lipschitz = find_lipschitz(curvature, self.graph.alpha, self.graph.largest_degree)
         if lipschitz > 0:
-            self._set_pseudo_labels(
-                updates.update_pseudo_labels(R, 2 * gradient, lipschitz, self.Y, self.lam, self.known_true)
-            )
+            self._set_pseudo_labels(update(R, 2 * gradient, lipschitz, self.Y, self.lam, self.known_true))
 
     def _iterate(self) -> None:
         if self.aligns and self.P2 is not None:
@@ -281,6 +292,9 @@ class _Fit:
             self._update_features_side(projection=self.aligns, prototypes=self.beta > 0)
         if self.turns:
             self.Q = updates.update_basis(self.R, self.Y)
+            if self.released:
+                # The program takes U Vᵀ where the minimizer is V Uᵀ.
+                self.Q = self.Q.T
         self._update_pseudo_labels()
 
     def _losses(self) -> dict[str, float]:
@@ -317,11 +331,13 @@ class _Fit:
             for name, value in losses.items():
                 history[name].append(value)
             current = losses["objective"]
-            converged = previous is not None and abs(current - previous) <= tol * abs(previous)
+            converged = tol > 0 and previous is not None and abs(current - previous) <= tol * abs(previous)
             stopped = bool(callback(iteration, losses)) if callback is not None else False
             if converged or stopped:
                 break
             previous = current
+        if self.released:
+            self._set_pseudo_labels(updates.project_to_box(self.R, self.Y, self.known_true))
         # The classifier stays that of the last iteration, as in the paper; nothing but the prototypes depends on R now.
         self._update_features_side(projection=not self.aligns, prototypes=True)
         return Solution(

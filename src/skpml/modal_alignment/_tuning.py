@@ -136,6 +136,7 @@ def can_share(model: PMLMA, points: Sequence[Parameters], *, n_labels: int) -> b
         and all(set(point) <= set(WEIGHTS) for point in points)
         and not model.tune
         and model.basis == "identity"
+        and model.steps == "derived"
         and model.prototypes == "mean"
         and model.subspace_dim in (None, n_labels)
         and isinstance(model.feature_map, str)

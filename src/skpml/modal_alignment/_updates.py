@@ -110,9 +110,13 @@ def alignment_gradient(R: Array, P2: Array | None, smoothed_scores: Array, w: Ar
     return (projected if w is None else projected * w[:, None]) - smoothed_scores
 
 
-def decomposition_gradient(R: Array, Y: Array, Q: Array | None) -> Array:
-    """Half the gradient of ``‖Y − RQᵀ‖²`` in R for orthogonal Q: ``R − YQ``."""
-    return R - (Y if Q is None else Y @ Q)
+def decomposition_gradient(R: Array, Y: Array, Q: Array | None, pull: float = 1.0) -> Array:
+    """Half the gradient of ``‖Y − RQᵀ‖²`` in R for orthogonal Q: ``R − YQ``.
+
+    ``pull`` multiplies ``YQ``; the authors' program doubles it.
+    """
+    target = Y if Q is None else Y @ Q
+    return R - (target if pull == 1 else pull * target)
 
 
 def prototype_gradient(R: Array, V: Array, XV: Array, row_sums: Array) -> Array:
@@ -129,6 +133,13 @@ def lipschitz_constant(curvature: Array, alpha: float, largest_degree: float) ->
     return 2 * (float(xp.max(xp.linalg.eigvalsh(curvature))) + alpha * largest_degree)
 
 
+def project_to_box(R: Array, Y: Array, known_true: Array | None = None) -> Array:
+    """The nearest matrix with ``0 ≤ R ≤ Y`` that is 1 where ``known_true`` is 1."""
+    xp = array_namespace(R, Y)
+    boxed = xp.minimum(xp.clip(R, min=0.0), Y)
+    return boxed if known_true is None else xp.maximum(boxed, known_true)
+
+
 def update_pseudo_labels(
     R: Array, gradient: Array, lipschitz: float, Y: Array, lam: float, known_true: Array | None = None
 ) -> Array:
@@ -138,7 +149,27 @@ def update_pseudo_labels(
     ``Z = R − gradient/L``, singular value thresholding of Z at λ/L, and exact projection on ``0 ≤ R ≤ Y``; R is 1 where
     ``known_true`` is 1.
     """
-    xp = array_namespace(R, Y)
     Z = singular_value_threshold(R - gradient / lipschitz, lam / lipschitz)
-    boxed = xp.minimum(xp.clip(Z, min=0.0), Y)
-    return boxed if known_true is None else xp.maximum(boxed, known_true)
+    return project_to_box(Z, Y, known_true)
+
+
+def released_lipschitz(curvature: Array, alpha: float, largest_degree: float) -> float:
+    """L in the authors' program: ``2‖P2P2ᵀ + QᵀQ + βVᵀV‖_F + α max δ``, with the Frobenius norm."""
+    return 2 * float(array_namespace(curvature).linalg.matrix_norm(curvature)) + alpha * largest_degree
+
+
+def released_pseudo_labels(
+    R: Array, gradient: Array, lipschitz: float, Y: Array, lam: float, known_true: Array | None = None
+) -> Array:
+    """R in the authors' program: the step of :func:`update_pseudo_labels` with the multiplicative rule ("eq35").
+
+    ``R ← R∘R̂/(R + ε) − max(R − Y, 0)∘Y/(R + ε)`` keeps zeros and replaces all other entries by R̂: the result may leave
+    the box.
+    """
+    xp = array_namespace(R, Y)
+    stepped = singular_value_threshold(R - gradient / lipschitz, lam / lipschitz)
+    is_zero = R == 0
+    divisor = xp.where(is_zero, xp.ones_like(R), R)
+    excess = xp.clip(R - Y, min=0.0) * Y / divisor
+    new = xp.where(is_zero, xp.zeros_like(R), stepped - excess)
+    return new if known_true is None else xp.where(known_true > 0, known_true, new)
