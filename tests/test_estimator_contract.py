@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from skpml import PMLMA, get_method, list_methods
+from skpml.modal_alignment import RecoveredRidge
 from skpml.reference import CandidateRidge, Oracle
 from skpml.utils.estimator_checks import parametrize_with_pml_checks
 
@@ -15,6 +16,7 @@ REGISTERED = [get_method(name)() for name in list_methods(needs=None)]
 OTHERS = [
     PMLMA(feature_map="linear", prototypes="least-squares"),
     PMLMA(tune=True),
+    RecoveredRidge(),
     get_method("pml-nd")(damping="identity", credible="share"),
     get_method("p-lenfn")(threshold="auto", exclude="self"),
     Oracle(CandidateRidge()),

@@ -191,6 +191,7 @@ def test_every_estimator_of_the_library_can_be_saved() -> None:
 def test_names_of_classes_in_files_never_change() -> None:
     assert {path: name for name, path in _written_names().items()} == {
         "skpml.modal_alignment:PMLMA": "pml-ma",
+        "skpml.modal_alignment:RecoveredRidge": "recovered-ridge",
         "skpml.candidate_likelihood:CandidateLikelihood": "candidate-likelihood",
         "skpml.deep:DeepCandidateLikelihood": "deep-candidate-likelihood",
         "skpml.baselines:PMLPLR": "pml-plr",

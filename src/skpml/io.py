@@ -37,7 +37,11 @@ __all__ = ["ModelFileError", "ModelInfo", "load_model", "read_model_info", "save
 
 # Names of models in files and where they live today. The names never change; the paths may. The table is fixed: a method
 # of another package cannot get into it, and its files are refused.
-MODELS = {**METHOD_PATHS, "oracle": "skpml.reference:Oracle"}
+MODELS = {
+    **METHOD_PATHS,
+    "recovered-ridge": "skpml.modal_alignment:RecoveredRidge",
+    "oracle": "skpml.reference:Oracle",
+}
 # Second names of a class: read as its type, but never written.
 _VARIANTS = ("pml-ma-printed", "pml-ma-released", "particle-map", "linear-ridge")
 PARTS = {

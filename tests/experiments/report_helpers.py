@@ -72,8 +72,8 @@ def make_record(suite: Suite, label: str, configuration: str, fold: int, **chang
     run = {
         "configuration": configuration,
         "seed": seed,
-        "folds": 0 if suite.kind == "decomposition" else suite.folds,
-        "fold": None if suite.kind == "decomposition" else fold,
+        "folds": suite.folds,
+        "fold": fold,
         "method": entry.name,
         "parameters": parameters,
         "tuning": None if entry.tuning is None else entry.tuning.model_dump(),
@@ -128,5 +128,5 @@ def make_records(suite: Suite) -> list[dict[str, Any]]:
         for entry in suite.methods
         for configuration in suite.configurations
         for seed in suite.seeds
-        for fold in range(1 if suite.kind == "decomposition" else suite.folds)
+        for fold in range(suite.folds)
     ]

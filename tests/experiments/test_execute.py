@@ -18,7 +18,8 @@ from skpml.datasets import PartialDataset, content_checksum, load_dataset, write
 from skpml.experiments import Run, expand, load_suite
 from skpml.experiments._evaluate import FoldData, plain
 from skpml.experiments._execute import PeakMemory, execute
-from skpml.metrics import METRICS, denoising_scores, evaluate
+from skpml.metrics import METRICS, average_precision, denoising_scores, evaluate
+from skpml.modal_alignment import RecoveredRidge
 from skpml.reference import CandidateRidge
 
 
@@ -73,18 +74,25 @@ def test_the_course_is_kept_where_it_is_asked_for() -> None:
     assert all(type(value) is float for value in history["objective"])
 
 
-@pytest.mark.parametrize("method", ["low-rank-orthogonal", "low-rank-sparse"])
-@pytest.mark.slow
-def test_decompositions_are_judged_by_the_candidates_they_doubt(method: str) -> None:
-    from skpml.modal_alignment import _decomposition as decomposition
+@pytest.mark.parametrize("recovery", ["low-rank-orthogonal", "low-rank-sparse", "frequency"])
+def test_decompositions_are_also_judged_by_the_candidates_they_doubt(recovery: str) -> None:
+    method = "skpml.modal_alignment:RecoveredRidge"
+    run = run_of(method=method, kind="decomposition", parameters={"recovery": recovery})
+    record, data = done(run), FoldData(run)
+    train, test = data.rows
+    model = RecoveredRidge(recovery=recovery, random_state=run.seed * run.folds + run.fold)
+    model.fit(data.X[train], data.dataset.candidates[train])
+    truth = data.dataset.truth
+    scores = denoising_scores(data.dataset.candidates[train], truth[train], model.confidences_)
+    assert {name: record["metrics"][name] for name in scores} == plain(scores)
+    expected = average_precision(truth[test], model.decision_function(data.X[test]))
+    assert record["metrics"]["average_precision"] == expected
+    # A classification of the same method has no such scores.
+    assert "auc" not in done(run_of(method=method, parameters={"recovery": recovery}))["metrics"]
 
-    run = run_of(method=method, kind="decomposition", folds=0, fold=None)
-    record = done(run)
-    data = load_dataset("digits-6", random_state=2)
-    split = getattr(decomposition, method.replace("-", "_"))(data.candidates.astype(float))
-    believed = split.pseudo_labels if method == "low-rank-orthogonal" else split.low_rank
-    assert record["metrics"] == plain(denoising_scores(data.candidates, data.truth, believed))
-    assert record["n_iter"] == split.n_iter
+
+def test_a_decomposition_does_not_judge_confidences_that_were_learned_from_the_truth() -> None:
+    assert "auc" not in done(run_of(kind="decomposition", trained_on="truth"))["metrics"]
 
 
 @pytest.mark.slow

@@ -227,24 +227,23 @@ def test_ticks_of_a_narrow_log_axis_are_distinct(objective) -> None:
 
 
 def test_decomposition_is_drawn_over_noise_levels_for_both_methods() -> None:
-    methods = [{"name": "low-rank-orthogonal"}, {"name": "low-rank-sparse"}]
+    methods = [{"name": "pml-ma"}, {"name": "particle"}]
     suite = make_suite(
         kind="decomposition", configurations=["yeast-9", "yeast-5", "yeast-11"], methods=methods,
-        metrics=["f1", "auc"], control="low-rank-orthogonal",
+        metrics=["f1", "auc"], folds=2,
     )  # fmt: skip
     records = []
     for entry in suite.methods:
         for name in suite.configurations:
-            record = make_record(suite, entry.label, name, 0, metrics={"f1": 0.5, "auc": 0.7})
-            record["run"] |= {"fold": None, "folds": 0, "kind": "decomposition"}
-            records.append(record)
+            metrics = {"f1": 0.5, "auc": 0.7}
+            records += [make_record(suite, entry.label, name, fold, metrics=metrics) for fold in (0, 1)]
     drawings = decomposition_curves(gather(suite, records))
     assert [drawing.title for drawing in drawings] == ["yeast: F1 of removal", "yeast: Denoising AUC"]
     for drawing in drawings:
         check_svg(drawing.svg)
         shown = texts(drawing.svg)
         assert [text for text in shown if text.isdecimal()] == ["5", "9", "11"]
-        assert {"low-rank-orthogonal", "low-rank-sparse", "candidates per row"} <= set(shown)
+        assert {"pml-ma", "particle", "candidates per row"} <= set(shown)
         # From the lowest level to the highest, whatever order the suite has them in.
         line = re.search(r'd="((?:[ML] [\d.]+ [\d.]+ \n){3})"[^>]*stroke: var\(--accent\)', drawing.svg)
         assert line

@@ -150,13 +150,15 @@ def test_a_part_of_a_plan(plan) -> None:
         plan.only(configurations=["digits"])
 
 
-def test_only_some_folds_and_no_folds_of_a_decomposition() -> None:
+def test_only_some_folds_and_the_kind_of_a_decomposition() -> None:
     convergence = expand(load_suite("convergence"), data_home="/nowhere")
     assert len(convergence.absent) == 9
-    text = 'name = "d"\nkind = "decomposition"\nconfigurations = ["digits-5"]\n[[methods]]\nname = "low-rank-sparse"\n'
-    (run,) = expand(parse_suite(text, source="d")).runs
-    assert (run.folds, run.fold, run.kind) == (0, None, "decomposition")
-    folds = text.replace("decomposition", "comparison").replace("low-rank-sparse", "ridge")
+    text = 'name = "d"\nkind = "decomposition"\nconfigurations = ["digits-5"]\n[[methods]]\nname = "ridge"\n'
+    runs = expand(parse_suite(text, source="d")).runs
+    assert [(run.folds, run.fold, run.kind) for run in runs] == [
+        (10, fold, "decomposition") for fold in range(10)
+    ]
+    folds = text.replace("decomposition", "comparison")
     plan = expand(parse_suite("only_folds = [1, 4]\n" + folds, source="d"))
     assert [(run.folds, run.fold) for run in plan.runs] == [(10, 1), (10, 4)]
 

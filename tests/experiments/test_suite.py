@@ -168,15 +168,24 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load_suite(tmp_path / "absent.toml")
 
 
-def test_decompositions_have_their_own_methods_and_scores(tmp_path: Path) -> None:
-    text = 'name = "d"\nkind = "decomposition"\nconfigurations = ["digits-5"]\n[[methods]]\nname = "{}"\n{}\n'
-    assert load(tmp_path, text.format("low-rank-sparse", "")).metrics == ["precision", "recall", "f1", "auc"]
-    with pytest.raises(SuiteError, match=r"no method 'pml-ma'; choose from low-rank-orthogonal"):
-        load(tmp_path, text.format("pml-ma", ""))
-    with pytest.raises(SuiteError, match=r"no method 'own:Method'; choose from low-rank-orthogonal"):
-        load(tmp_path, text.format("own:Method", ""))
-    with pytest.raises(SuiteError, match=r"methods\[0\]\.sweep: not available"):
-        load(tmp_path, text.format("low-rank-sparse", "sweep = { lam = [1.0] }"))
+def test_decompositions_have_scores_of_recovered_labels(tmp_path: Path) -> None:
+    text = 'name = "d"\nkind = "{}"\nconfigurations = ["digits-5"]\n{}[[methods]]\nname = "ridge"\n'
+    assert load(tmp_path, text.format("decomposition", "")).metrics == ["average_precision", "auc"]
+    assert load(tmp_path, text.format("decomposition", 'metrics = ["f1"]\n')).metrics == ["f1"]
+    with pytest.raises(SuiteError, match="there is no metric 'f1'"):
+        load(tmp_path, text.format("comparison", 'metrics = ["f1"]\n'))
+
+
+def test_the_decompositions_have_equally_many_weights_to_choose_from() -> None:
+    suite = load_suite("decomposition")
+    orthogonal, sparse = (suite.method(label).tuning for label in ("LRO", "LRS"))
+    assert orthogonal is not None
+    assert sparse is not None
+    assert orthogonal.selector == sparse.selector == "label-free"
+    assert len(orthogonal.grid["weight"]) == len(sparse.grid["weight"])
+    # The classifier is the same for all.
+    assert {entry.parameters["n_anchors"] for entry in suite.methods} == {500}
+    assert {entry.parameters.get("gamma", 1.0) for entry in suite.methods} == {1.0}
 
 
 def test_the_suites_that_come_along() -> None:

@@ -52,7 +52,7 @@ class FoldData:
         if dataset.truth is None:
             hint = "" if run.data is None else '; set the column, as in reading = { … true_tags = "COLUMN" }'
             raise ValueError(f"{run.configuration} has no true labels, so nothing can be scored{hint}")
-        if dataset.X is None and run.kind == "classification":
+        if dataset.X is None:
             raise ValueError(f"{run.configuration} has labels only, no features")
         self.warnings.extend(messages_of(caught))
         return dataset
@@ -81,7 +81,10 @@ def messages_of(caught: Iterable[warnings.WarningMessage]) -> list[str]:
 
 
 def classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork | None) -> None:
-    """Train and score a classifier; `result` gets metrics, chosen parameters, iterations and times."""
+    """Train and score a classifier; `result` gets metrics, chosen parameters, iterations and times.
+
+    In a decomposition, metrics also tell how well the confidences separate false candidates of training rows.
+    """
     (train, test), model = data.rows, make_estimator(run, data.folder)
     X, dataset, truth = data.X, data.dataset, data.dataset.truth
     assert truth is not None
@@ -99,6 +102,9 @@ def classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork 
         decisions = model.predict(X[test]) if isinstance(model, Oracle) else scores > model.threshold_
     result["metrics"] = plain(evaluate(truth[test], scores, decisions))
     inner = model.estimator_ if isinstance(model, Oracle) else model
+    if run.kind == "decomposition" and run.trained_on == "candidates" and hasattr(inner, "confidences_"):
+        recovered = denoising_scores(dataset.candidates[train], truth[train], inner.confidences_)
+        result["metrics"] |= plain(recovered)
     n_iter, converged = getattr(inner, "n_iter_", None), getattr(inner, "converged_", None)
     result["n_iter"] = int(n_iter) if isinstance(n_iter, Integral) else None
     result["converged"] = None if converged is None else bool(converged)
@@ -141,22 +147,6 @@ def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str
         random_state=run.seed * run.folds + (run.fold or 0),
     )
     return dict(plain(selection.parameters))
-
-
-def decompose(run: Run, data: FoldData, result: dict[str, Any]) -> None:
-    """Split the candidates into labels and noise, and compare what was removed with the truth."""
-    from skpml.modal_alignment import low_rank_orthogonal, low_rank_sparse
-
-    candidates, truth = data.dataset.candidates, data.dataset.truth
-    Y, sparse = candidates.astype(np.float64), run.method == "low-rank-sparse"
-    split_labels: Any = low_rank_sparse if sparse else low_rank_orthogonal
-    with _measure(result, "fit_seconds", None):
-        split = split_labels(Y, **run.parameters)
-    confidences = split.low_rank if sparse else split.pseudo_labels
-    result["metrics"] = plain(denoising_scores(candidates, truth, confidences))
-    result["n_iter"], result["converged"] = int(split.n_iter), bool(split.converged)
-    if run.history and hasattr(split, "objective"):
-        result["history"] = {"objective": plain(split.objective)}
 
 
 @contextmanager

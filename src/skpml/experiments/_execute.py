@@ -17,7 +17,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from skpml._sharing import SharedWork
-from skpml.experiments._evaluate import FoldData, classify, decompose, messages_of
+from skpml.experiments._evaluate import FoldData, classify, messages_of
 from skpml.experiments._runs import Run
 from skpml.experiments._store import RECORD_FORMAT
 
@@ -45,10 +45,7 @@ def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict
     memory = PeakMemory()
     with warnings.catch_warnings(record=True, action="always") as caught, threadpool_limits(_THREADS):
         try:
-            if run.kind == "decomposition":
-                decompose(run, data, record)
-            else:
-                classify(run, data, record, work)
+            classify(run, data, record, work)
         except Exception as problem:
             record["status"], trace = "failed", traceback.format_exc()
             error = {"type": type(problem).__name__, "message": str(problem), "traceback": trace}

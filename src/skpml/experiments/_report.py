@@ -94,7 +94,7 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
         for metric, ranking in rankings.items()
     }
     ranks, n_tests = export.format_ranks(list(rankings.values()))
-    gap = noise_gap(results) if suite.kind != "decomposition" else None
+    gap = noise_gap(results)
     costs = measure_costs(results) if results.cells else pd.DataFrame()
     page = environment.get_template("report.html.j2").render(
         generator=Markup(_GENERATOR),

@@ -258,7 +258,7 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
             parameter, value = planned.swept or ("", "")
             found[planned.label, parameter, str(value), planned.run.configuration].append(record)
             used[planned.run.key] = planned.run.configuration
-    folds = 1 if suite.kind == "decomposition" else len(suite.only_folds or range(suite.folds))
+    folds = len(suite.only_folds or range(suite.folds))
 
     def make_cell(*place: str) -> Cell:
         own = sorted(found[place], key=lambda record: (record["run"]["seed"], record["run"]["fold"] or 0))

@@ -24,8 +24,8 @@ _IMPORTED: dict[str, tuple[Path, dict[str, Any]]] = {}
 class Run:
     """One fit and one score. Independent of the suite: suites with a common run share its result.
 
-    A decomposition has no folds (folds 0, fold None). data: digest and reading options of a data file; None for data that
-    are loaded by name. code: digest of the module of a custom method; None for all others.
+    A decomposition also scores the confidences of training rows. data: digest and reading options of a data file; None
+    for data that are loaded by name. code: digest of the module of a custom method; None for all others.
     """
 
     configuration: str
@@ -216,9 +216,9 @@ def _file_facts(suite: Suite, configuration: str) -> dict[str, Any] | None:
 
 def _places(suite: Suite, configuration: str) -> list[dict[str, Any]]:
     common: dict[str, Any] = {"configuration": configuration, "folds": suite.folds}
-    folds: Iterable[int | None] = suite.only_folds or range(suite.folds)
     if suite.kind == "decomposition":
-        common, folds = {**common, "folds": 0, "kind": "decomposition"}, [None]
+        common["kind"] = "decomposition"
+    folds: Iterable[int] = suite.only_folds or range(suite.folds)
     return [{**common, "seed": seed, "fold": fold} for seed in suite.seeds for fold in folds]
 
 

@@ -18,7 +18,6 @@ from skpml.registry import get_method, list_methods
 
 PAPER_METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
 DENOISING = ("precision", "recall", "f1", "auc")
-DECOMPOSITIONS = ("low-rank-orthogonal", "low-rank-sparse")
 
 # More folds than rows would have are listed before the data are seen.
 _MOST_FOLDS = 10_000
@@ -118,11 +117,12 @@ class Suite(_Part):
     seeds : list of int
         Seeds of noise and folds.
     folds : int
-        Number of shuffled folds, drawn after the noise. A decomposition has none.
+        Number of shuffled folds, drawn after the noise.
     only_folds : list of int or None
         Run only these folds.
     metrics : list of str
-        Metrics in tables; records contain all metrics.
+        Metrics in tables; records contain all metrics. A decomposition also has precision, recall, F1 and AUC of removing
+        false candidates from the training rows.
     control : str or None
         Label of the method that the others are compared with.
     methods : list of MethodEntry or dict
@@ -150,7 +150,7 @@ class Suite(_Part):
     @classmethod
     def _use_default_metrics(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and "metrics" not in values:
-            default = DENOISING if values.get("kind") == "decomposition" else PAPER_METRICS
+            default = ("average_precision", "auc") if values.get("kind") == "decomposition" else PAPER_METRICS
             return {**values, "metrics": list(default)}
         return values
 
@@ -318,7 +318,7 @@ def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
         for position, value in enumerate(values := getattr(suite, key)):
             if value in values[:position]:
                 yield (key, position), f"{value!r} is listed twice"
-    known = DENOISING if suite.kind == "decomposition" else tuple(METRICS)
+    known = (*METRICS, *(DENOISING if suite.kind == "decomposition" else ()))
     for position, metric in enumerate(suite.metrics):
         if metric not in known:
             yield ("metrics", position), f"there is no metric {metric!r}{suggest(metric, known)}"
@@ -346,26 +346,20 @@ def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
 def _find_method_contradictions(
     suite: Suite, entry: MethodEntry, place: KeyPath
 ) -> Iterator[tuple[KeyPath, str]]:
-    decomposition = suite.kind == "decomposition"
-    custom = not decomposition and _CUSTOM_CLASS.fullmatch(entry.name) is not None
-    choices = DECOMPOSITIONS if decomposition else tuple(list_methods())
+    custom, choices = _CUSTOM_CLASS.fullmatch(entry.name) is not None, list_methods()
     # "my_method.py:Mine" and "my_method.Mine" mean "my_method:Mine".
     misspelled = re.fullmatch(r"([A-Za-z_][\w.]*?)(?:\.py:|\.(?!py$))([A-Za-z_]\w*)", entry.name)
-    if misspelled and not decomposition:
+    if misspelled:
         hint = f"; did you mean '{misspelled[1]}:{misspelled[2]}'?"
         yield (*place, "name"), f"there is no method {entry.name!r}{hint}"
     elif not custom and entry.name not in choices:
-        hint = "" if decomposition else '; a custom class is "package.module:Class"'
+        hint = '; a custom class is "package.module:Class"'
         yield (*place, "name"), f"there is no method {entry.name!r}{suggest(entry.name, choices)}{hint}"
     datasets = {dataset_of(name) for name in suite.configurations} | set(suite.configurations)
     for key in entry.by_data:
         if key not in datasets:
             yield (*place, "by_data", key), f"{key!r} is not a configuration{suggest(key, datasets)}"
-    if decomposition:
-        for key in ("tuning", "sweep"):
-            if getattr(entry, key):
-                yield (*place, key), "not available for a decomposition"
-    elif not custom:
+    if not custom:
         yield from find_unknown_parameters(entry, place, get_method(entry.name)().get_params())
 
 
