@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from skpml.datasets import PartialDataset, write_npz
 
@@ -20,7 +23,8 @@ COMMAND = [sys.executable, "-c", "from skpml.cli import main; main()"]
 
 # Every fit adds a line to a file, in one write that the kernel appends: the count of work really done.
 METHODS = """
-import os, signal, time
+import ctypes, os, signal, time
+import numpy as np
 from pathlib import Path
 from skpml.reference import CandidateRidge
 
@@ -35,11 +39,14 @@ class Counting(CandidateRidge):
         self.seconds = seconds
         self.together = together
 
-    def _fit(self, X, Y):
+    def _note(self, X):
         line = f"{self.mark} {self.random_state} {int(1e6 * X.sum())}\\n"
         file = os.open(HERE / "fits.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, line.encode())
         os.close(file)
+
+    def _fit(self, X, Y):
+        self._note(X)
         time.sleep(self.seconds)
         # Nobody goes on before so many processes are at work.
         (HERE / "at_work").mkdir(exist_ok=True)
@@ -55,9 +62,59 @@ class Broken(Counting):
             raise ZeroDivisionError(f"no luck\\nwith seed {self.random_state}")
         return super()._fit(X, Y)
 
-class Deadly(Counting):
+class Exits(Counting):
     def _fit(self, X, Y):
-        os.kill(os.getpid(), signal.SIGKILL)
+        self._note(X)
+        os._exit(7)
+
+class Crashes(Counting):
+    def _fit(self, X, Y):
+        self._note(X)
+        ctypes.string_at(0)
+
+class Sleeps(Counting):
+    def _fit(self, X, Y):
+        self._note(X)
+        ctypes.PyDLL(None).sleep(1000)  # holds Python's lock, as compiled code can
+
+class Grows(Counting):
+    def _fit(self, X, Y):
+        self._note(X)
+        blocks = []
+        while len(blocks) < 200:
+            blocks.append(np.ones(2_500_000))  # 20 MB, at most 4 GB
+            time.sleep(0.01)
+
+class KillsItsParent(Counting):
+    def _fit(self, X, Y):
+        self._note(X)
+        assert os.getppid() > 1
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
+
+class LeavesAChild(Counting):
+    def _fit(self, X, Y):
+        self._note(X)
+        child = os.fork()
+        if child == 0:
+            time.sleep(1000)
+        (HERE / "child").write_text(str(child))
+        os._exit(7)
+
+class GrowsInAChild(Grows):
+    def _fit(self, X, Y):
+        child = os.fork()
+        if child == 0:
+            super()._fit(X, Y)
+            os._exit(0)
+        (HERE / "child").write_text(str(child))
+        os.waitpid(child, 0)
+
+class Surroundings(Counting):
+    def _fit(self, X, Y):
+        import warnings
+        warnings.warn(f"{os.environ['SKPML_TEST']} {os.getcwd()}", UserWarning)
+        return super()._fit(X, Y)
 
 class Threads(Counting):
     def _fit(self, X, Y):
@@ -74,6 +131,7 @@ SUITE = """name = "small"
 configurations = [{configurations}]
 seeds = [0]
 folds = {folds}
+only_folds = {only_folds}
 {methods}
 """
 
@@ -98,6 +156,7 @@ class Small:
         seconds: float = 0.0,
         together: int = 0,
         folds: int = 3,
+        only_folds: Sequence[int] = (),
         data: int = 2,
         extra: str = "",
     ) -> Path:
@@ -107,8 +166,16 @@ class Small:
             for mark in range(count)
         )
         names = ", ".join(f'"{name}.npz"' for name in ("one", "two")[:data])
-        self.path.write_text(SUITE.format(configurations=names, folds=folds, methods=methods + extra))
+        chosen = list(only_folds or range(folds))
+        self.path.write_text(
+            SUITE.format(configurations=names, folds=folds, only_folds=chosen, methods=methods + extra)
+        )
         return self.path
+
+    def dying_suite(self, *names: str, data: int = 1) -> Path:
+        """One fold of each data set: a good method, some that die, and another good one."""
+        extra = "".join(entry(name, mark) for mark, name in enumerate(names, start=5)) + entry("Counting", 1)
+        return self.suite(count=1, data=data, only_folds=[0], extra=extra)
 
     def start(self, *arguments: str, results: Path | None = None) -> subprocess.Popen[str]:
         """``skpml bench run`` in a process group of its own."""
@@ -129,6 +196,10 @@ class Small:
 
     def forget_fits(self) -> None:
         (self.folder / "fits.log").unlink(missing_ok=True)
+
+    def pids(self) -> list[int]:
+        """The processes that did a fit."""
+        return [int(path.name) for path in (self.folder / "at_work").iterdir()]
 
     def wait_for_results(self, count: int, process: subprocess.Popen[str]) -> None:
         """Until so many records are there; the process must still be at work then."""
@@ -168,6 +239,44 @@ def records(results: Path) -> dict[str, dict[str, Any]]:
         del record["provenance"]["started"]
         found[path.stem] = record
     return found
+
+
+DYING = {"Exits": "ProcessDied", "Crashes": "ProcessDied", "Sleeps": "TimeLimitExceeded",
+         "Grows": "MemoryLimitExceeded"}  # fmt: skip
+# A worker has about 200 MB before its first run.
+RUN_TIMEOUT, RUN_MEMORY_MB = 3.0, 700.0
+
+
+def check_causes(results: Path) -> None:
+    """The record of every run that died says why, and all others are done."""
+    for path in record_files(results):
+        record = json.loads(path.read_text())
+        name, error = record["run"]["method"].partition(":")[2], record["error"]
+        assert record["provenance"]["limits"] == {"seconds": RUN_TIMEOUT, "memory_mb": RUN_MEMORY_MB}
+        assert (record["status"], None if error is None else error["type"]) == (
+            ("failed", DYING[name]) if name in DYING else ("done", None)
+        )
+        if name not in DYING:
+            continue
+        assert error["exit_code"] == {"Exits": 7, "Crashes": -signal.SIGSEGV}.get(name, -signal.SIGKILL)
+        # os._exit leaves no trace.
+        assert ("in _fit" in error["traceback"]) == (name != "Exits")
+        assert record["metrics"] is None
+        if name == "Grows":
+            assert RUN_MEMORY_MB < record["peak_memory_mb"] < 3 * RUN_MEMORY_MB
+
+
+def until_gone(pid: int) -> None:
+    """Until there is no such process, or nobody asked for its end yet."""
+    deadline = time.monotonic() + 20
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, f"process {pid} still runs"
+        time.sleep(0.05)
+
+
+def entry(name: str, mark: int = 9) -> str:
+    """A method of the suite, by the name of its class."""
+    return f'\n[[methods]]\nname = "own_methods:{name}"\nlabel = "{name}"\nparameters = {{ mark = {mark} }}\n'
 
 
 BROKEN = '\n[[methods]]\nname = "own_methods:Broken"\nlabel = "broken"\nparameters = { mark = 9 }\n'

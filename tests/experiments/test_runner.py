@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 import types
@@ -15,9 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from skpml.experiments import Store, expand, load_suite, run_plan
 from skpml.experiments import _runner as runner
+from skpml.experiments._execute import Limits
 from skpml.experiments._runner import do_task
+from skpml.experiments._worker import _close_idle
 
 pytestmark = pytest.mark.slow
+
+SESSION = "test"
 
 
 @pytest.fixture
@@ -70,7 +73,7 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_done_again(small: 
 
     monkeypatch.setattr(Store, "_claim", late_claim)
     small.forget_fits()
-    found = do_task(store.folder, None, small.folder, None, True, plan.runs[:1])
+    found = do_task(SESSION, Limits(), store.folder, None, small.folder, None, True, plan.runs[:1])
     assert [done.outcome for done in found] == ["present"]
     assert not small.fits()
 
@@ -81,7 +84,7 @@ def test_a_group_is_left_to_whoever_began_it_and_later_shared(small: Small) -> N
     store._prepare()
     with store._claim(runs[0].key):
         for yields, outcomes in ((True, ["busy"] * 3), (False, ["busy", "done", "done"])):
-            found = do_task(store.folder, None, small.folder, None, yields, runs)
+            found = do_task(SESSION, Limits(), store.folder, None, small.folder, None, yields, runs)
             assert [done.outcome for done in found] == outcomes
     assert sum(small.fits().values()) == 2
 
@@ -239,11 +242,11 @@ def test_code_that_changes_under_way_is_not_taken_for_what_was_planned(small: Sm
     module = small.folder / "own_methods.py"
     run_plan(plan, small.results, limit=1)
     module.write_text(module.read_text() + "\nraise ValueError\n")
-    # What this process imported is still what was planned.
+    # What the worker imported is still what was planned.
     assert run_plan(plan, small.results, limit=1).failed == []
-    sys.modules.pop("own_methods")
+    _close_idle()
     store = Store(small.results)
-    do_task(store.folder, None, small.folder, None, True, plan.runs)
+    do_task(SESSION, Limits(), store.folder, None, small.folder, None, True, plan.runs)
     (failed,) = (record for record in store.records() if record["status"] == "failed")
     assert "own_methods.py has changed since its runs were planned" in failed["error"]["message"]
 

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from bench_helpers import Small, record_files, records
+from bench_helpers import Small, record_files, records, until_gone
 
 from skpml.experiments import expand, load_suite, run_plan
 
@@ -46,12 +46,14 @@ def test_killed_in_the_middle_and_started_again_gives_the_same_records(small: Sm
     assert list((small.results / "runs").glob(".*")) == []
 
 
-def test_workers_that_outlive_a_killed_parent_are_waited_for(small: Small) -> None:
+def test_workers_do_not_outlive_a_killed_parent(small: Small) -> None:
     small.suite(seconds=0.3)
     process = small.start("--jobs", "2")
     small.wait_for_results(2, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    for pid in small.pids():
+        until_gone(pid)
     run_plan(expand(load_suite(small.path)), small.results)
     assert len(records(small.results)) == 18
     assert max(small.fits().values()) <= 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import warnings
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from skpml.experiments import PairComparison, Plan, Results
 
 SOME_FAILED = 3
+
+_MEGABYTES = {"MB": 1.0, "GB": 1e3, "TB": 1e6, "MIB": 2**20 / 1e6, "GIB": 2**30 / 1e6, "TIB": 2**40 / 1e6}
+
+
+def _parse_size(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Convert a size of memory with its unit to MB."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Z]+)", value.strip().upper())
+    size = 0.0 if found is None else float(found[1]) * _MEGABYTES.get(found[2], 0.0)
+    if not size > 0:
+        what = f"{value!r} is not a size of memory"
+        raise click.BadParameter(f"{what}; write a number with a unit, such as 500MB, 4GB or 4GiB")
+    return size
 
 
 def _suite_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,8 +85,13 @@ def bench() -> None:
 @_suite_options
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
               help="Number of worker processes.")  # fmt: skip
-@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler instead of --jobs.")
-@click.option("--retry-failed", is_flag=True, help="Repeat runs that failed before.")
+@click.option("--dask", metavar="ADDRESS",
+              help="Use the workers of this Dask scheduler instead of --jobs: address or scheduler file.")  # fmt: skip
+@click.option("--run-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+              help="Stop a run that takes longer; it counts as failed.")  # fmt: skip
+@click.option("--run-memory", "run_memory_mb", callback=_parse_size, metavar="SIZE",
+              help="Stop a run that takes more memory, such as 500MB or 4GB; it counts as failed.")  # fmt: skip
+@click.option("--retry-failed", is_flag=True, help="Repeat runs that failed, died or were stopped.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Do at most N runs.")
 @_part_options
 @click.option("--no-report", is_flag=True, help="Do not write a report at the end.")
@@ -80,13 +99,13 @@ def bench() -> None:
 @click.pass_context
 def run(
     ctx: click.Context, *, suite: str, data_home: Path | None, folder: Path, jobs: int, dask: str | None,
-    retry_failed: bool, limit: int | None, configurations: tuple[str, ...], methods: tuple[str, ...],
-    no_report: bool, dry_run: bool,
+    run_timeout: float | None, run_memory_mb: float | None, retry_failed: bool, limit: int | None,
+    configurations: tuple[str, ...], methods: tuple[str, ...], no_report: bool, dry_run: bool,
 ) -> None:  # fmt: skip
     """Do the runs of a suite that have no result yet, then write SUITE.html into the folder of the results.
 
     It can be stopped at any time, even by killing it: the same command continues. Several processes can work on one
-    folder. The exit code is 3 if runs failed.
+    folder. A run that ends its process is recorded as failed, and the others go on. The exit code is 3 if runs failed.
 
     \b
     Examples:
@@ -94,6 +113,7 @@ def run(
       skpml bench run paper --data FOLDER --jobs 2 --dry-run
       skpml bench run paper --data FOLDER --jobs 2
       skpml bench run mine.toml -m pml-ma -c emotions-3
+      skpml bench run mine.toml --jobs 4 --run-timeout 600 --run-memory 4GB
     """
     complete = _load_plan(suite, data_home)
     plan = complete.only(configurations=configurations, methods=methods)
@@ -106,13 +126,12 @@ def run(
         output.show_plan(plan, folder, jobs, retry_failed)
         return
     output.warn_of_absent(plan)
-    # joblib replaces workers that have grown; nothing is lost.
-    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
     try:
         with output.progress_of(plan.suite.name) as update:
             outcome = run_plan(
-                plan, folder, jobs=jobs, dask=dask, retry_failed=retry_failed, limit=limit, on_progress=update
-            )
+                plan, folder, jobs=jobs, dask=dask, retry_failed=retry_failed, limit=limit, run_timeout=run_timeout,
+                run_memory_mb=run_memory_mb, on_progress=update,
+            )  # fmt: skip
     except WorkerDied as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:

@@ -29,7 +29,6 @@ from skpml.experiments._runner import (  # noqa: F401
     Outcome,
     Progress,
     Timing,
-    WorkerDied,
     check_methods,
     check_names,
     format_duration,
@@ -38,6 +37,7 @@ from skpml.experiments._runner import (  # noqa: F401
 from skpml.experiments._runs import Plan, Run, expand  # noqa: F401
 from skpml.experiments._store import PACK_NAME, Store, pack  # noqa: F401
 from skpml.experiments._suite import Suite, SuiteError, load_suite, shipped_suites
+from skpml.experiments._worker import WorkerDied
 
 __all__ = [
     "Plan",

@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -33,15 +34,20 @@ _OF_PROCESS = "ru_maxrss of the process since it began"
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a single run: seconds, and MB (10⁶ bytes) of resident memory; None means no limit."""
+
+    seconds: float | None = None
+    memory_mb: float | None = None
+
+
 def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict[str, Any]:
     """Do a run and return its record; an exception becomes a record too.
 
     Time saved by `work`, which is shared with other runs of the fold, is added to the time of the fit.
     """
-    started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    record: dict[str, Any] = {"format": RECORD_FORMAT, "key": run.key, "run": run.content, "status": "done"}
-    record |= dict.fromkeys(_RESULTS)
-    error = None
+    started, record, error = current_time(), _start_record(run), None
     memory = PeakMemory()
     with warnings.catch_warnings(record=True, action="always") as caught, threadpool_limits(_THREADS):
         try:
@@ -55,15 +61,52 @@ def execute(run: Run, data: FoldData, *, work: SharedWork | None = None) -> dict
         "warnings": list(dict.fromkeys([*data.warnings, *messages_of(caught)]))[:_MAX_WARNINGS],
         "error": error,
         "provenance": {
-            "versions": _versions(),
-            "threads": _THREADS,
+            **_provenance(started),
             # None if the data could not be loaded.
             "data_checksum": data.checksum if "dataset" in vars(data) else None,
-            "started": started,
-            "platform": platform.platform(),
             "memory_source": memory.source,
         },
     }
+
+
+def record_failure(
+    run: Run,
+    error: dict[str, Any],
+    *,
+    limits: Limits,
+    started: str | None = None,
+    peak_memory_mb: float | None = None,
+) -> dict[str, Any]:
+    """Return the record of a run that ended without one; `error` has a type, a message and a traceback."""
+    provenance = {**_provenance(started or current_time()), "data_checksum": None, "memory_source": None}
+    return {
+        **_start_record(run),
+        "status": "failed",
+        "peak_memory_mb": peak_memory_mb,
+        "warnings": [],
+        "error": error,
+        "provenance": {**provenance, "limits": asdict(limits)},
+    }
+
+
+def _start_record(run: Run) -> dict[str, Any]:
+    record = {"format": RECORD_FORMAT, "key": run.key, "run": run.content, "status": "done"}
+    return {**record, **dict.fromkeys(_RESULTS)}
+
+
+def _provenance(started: str) -> dict[str, Any]:
+    """Return what the records of all runs in this process have in common."""
+    return {
+        "versions": _versions(),
+        "threads": _THREADS,
+        "started": started,
+        "platform": platform.platform(),
+    }
+
+
+def current_time() -> str:
+    """Return the time in UTC, as records have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class PeakMemory:

@@ -1,4 +1,4 @@
-"""Execution of a plan: in this process, in several, or on a Dask cluster."""
+"""Execution of a plan: by worker processes of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
-from skpml._sharing import shared_work
 from skpml.datasets import DIGITS, READERS, REGISTRY, present_files, split_configuration
 from skpml.experiments._evaluate import FoldData
-from skpml.experiments._execute import execute
+from skpml.experiments._execute import Limits, current_time, record_failure
 from skpml.experiments._runs import Plan, Run, custom_estimator
 from skpml.experiments._store import Store
 from skpml.experiments._suite import (
@@ -33,21 +32,13 @@ from skpml.experiments._suite import (
     find_unknown_parameters,
     is_data_file,
 )
+from skpml.experiments._worker import WorkerDied, hold_worker, stop_workers
 
 _LOOK_EVERY = 0.5
 _WAIT_FOR_OTHERS = 0.5
 _SECONDS_TO_CONNECT = 10
 # The pace is measured, and no longer assumed, from this many runs and seconds on.
 _RUNS_TO_MEASURE, _SECONDS_TO_MEASURE = 4, 5.0
-
-_DIED = "{} during a run, usually because it ran out of memory; finished runs are kept: start again with {}"
-
-# Time, memory and warnings belong to the process: a worker with several threads does one run at a time.
-_ONE_AT_A_TIME = threading.Lock()
-
-
-class WorkerDied(RuntimeError):
-    """Raised when a worker process ended during a run, usually because it ran out of memory."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +143,15 @@ def run_plan(
     dask: str | None = None,
     retry_failed: bool = False,
     limit: int | None = None,
+    run_timeout: float | None = None,
+    run_memory_mb: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Do the runs of a plan that have no result yet, and write a record of each.
 
     Names, methods and data files are checked before the first run. The call can be repeated at any time, by several
-    processes at once, and after any of them was killed.
+    processes at once, and after any of them was killed. Runs are done by worker processes: one that dies, or exceeds a
+    limit, is a failed run, whose record has the cause in ``error``; the others go on.
 
     Parameters
     ----------
@@ -166,14 +160,20 @@ def run_plan(
     folder : path-like
         Folder of the records.
     jobs : int, default=1
-        Number of worker processes with one thread each; 1 works in this process.
+        Number of worker processes with one thread each.
     dask : str, optional
-        Address of a Dask scheduler, such as ``"tcp://head:8786"``, whose workers are used instead of `jobs`. They
-        must have access to the same folders of data and results.
+        Address of a Dask scheduler, such as ``"tcp://head:8786"``, or the path of its scheduler file. Its workers are
+        used instead of `jobs`; each does as many runs at once as it has threads. They must have access to the same
+        folders of data and results.
     retry_failed : bool, default=False
-        Repeat failed runs.
+        Repeat failed runs, also those that died or exceeded a limit.
     limit : int, optional
         Maximum number of runs.
+    run_timeout : float, optional
+        Seconds after which a run is stopped. The time to load the data counts, the start of the process does not.
+    run_memory_mb : float, optional
+        A run is stopped when its process and the children of it have more resident memory, in MB (10⁶ bytes). This is
+        looked up ten times a second, so a run can briefly take more.
     on_progress : callable, optional
         Called from another thread with a :class:`Progress`, about twice a second.
 
@@ -186,10 +186,15 @@ def run_plan(
     ------
     SuiteError
         If a check fails. Nothing is written.
+    ValueError
+        If a limit is not positive.
     WorkerDied
-        If a worker process ended during a run. Finished runs are kept.
+        If workers cannot be started, or the connection to the Dask scheduler is lost. Finished runs are kept.
     """
-    start = time.monotonic()
+    for name, value in (("run_timeout", run_timeout), ("run_memory_mb", run_memory_mb)):
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be positive, not {value!r}")
+    start, limits, session = time.monotonic(), Limits(run_timeout, run_memory_mb), uuid4().hex
     check_names(plan)
     check_methods(plan)
     store = Store(Path(folder).expanduser().resolve())
@@ -207,11 +212,14 @@ def run_plan(
     connection = nullcontext() if dask is None else _connect(dask)
     with _report_progress(watch, on_progress), connection as client:
         # Does groups of runs in any order, by a function of one group.
-        do_all: Any = map if jobs == 1 else partial(_do_in_processes, jobs)
-        do_all = do_all if dask is None else partial(_do_on_cluster, client)
+        do_all: Any = partial(_do_here, jobs, session)
+        if dask is not None:
+            record_killed = partial(_record_killed, limits, store, retry_before)
+            do_all = partial(_do_on_cluster, client, session, record_killed)
         yields = True
         while pending:
-            do = partial(do_task, store.folder, plan.data_home, plan.suite.folder, retry_before, yields)
+            folders = (store.folder, plan.data_home, plan.suite.folder)
+            do = partial(do_task, session, limits, *folders, retry_before, yields)
             n_executed, busy = len(outcome.executed), []
             for results in do_all(do, pending):
                 outcome.executed += [each.run for each in results if each.outcome in ("done", "failed")]
@@ -231,7 +239,7 @@ def _find_retry_time(plan: Plan, store: Store) -> str:
     """Return the time before which failures are to be repeated: now, or after all present ones if a clock was wrong."""
     present = store.records(run.key for run in plan.runs)
     started = [str(each["provenance"].get("started", "")) for each in present if each["status"] == "failed"]
-    return max(datetime.now(UTC).isoformat(timespec="milliseconds"), *(f"{time}~" for time in started), "")
+    return max(current_time(), *(f"{time}~" for time in started), "")
 
 
 def _is_due(record: dict[str, Any] | None, retry_before: str | None) -> bool:
@@ -301,6 +309,8 @@ def _find_impossible_noise(configuration: str, data_home: Path | None) -> str | 
 
 
 def do_task(
+    session: str,
+    limits: Limits,
     folder: Path,
     data_home: Path | None,
     suite_folder: Path | None,
@@ -310,8 +320,9 @@ def do_task(
 ) -> list[TaskResult]:
     """Do the runs of a fold that no other process has done or is doing; write each record at once.
 
-    `retry_before`: repeat failed runs that were started before this time; None repeats none. `yields`: leave the whole
-    group to another process that works on it, so that each process shares work among its own runs.
+    `session`: the call that the task belongs to. `retry_before`: repeat failed runs that were started before this time;
+    None repeats none. `yields`: leave the whole group to another process that works on it, so that each process shares
+    work among its own runs.
     """
     store = Store(folder)
     if not store.runs.is_dir():
@@ -320,41 +331,41 @@ def do_task(
             "results must be in a folder that all workers share"
         )
     results: list[TaskResult] = []
-    data = FoldData(runs[0], data_home, suite_folder)
-    with _ONE_AT_A_TIME, shared_work() as work:
+    with hold_worker(session) as worker:
+        do = partial(worker.execute, data_home=data_home, suite_folder=suite_folder, limits=limits)
         for run in runs:
             if yields and results and results[-1].outcome == "busy":
                 results.append(TaskResult(run, "busy"))
             elif not _is_due(store.read(run.key), retry_before):
                 results.append(TaskResult(run, "present"))
             else:
-                results.append(_do_run(run, store, data, work, retry_before))
+                results.append(_do_run(run, store, do, retry_before))
     return results
 
 
-def _do_run(run: Run, store: Store, data: FoldData, work: Any, retry_before: str | None) -> TaskResult:
+def _do_run(
+    run: Run, store: Store, do: Callable[[Run], dict[str, Any]], retry_before: str | None
+) -> TaskResult:
     with store._claim(run.key) as claimed:
         if not claimed:
             return TaskResult(run, "busy")
         if not _is_due(store.read(run.key), retry_before):
             return TaskResult(run, "present")
         aside = store._set_aside(run.key)
-        record = execute(run, data, work=work)
+        record = do(run)
         store._write(record)
         return TaskResult(run, record["status"], None if aside is None else str(aside))
 
 
-def _do_in_processes(jobs: int, do: Any, groups: list[list[Run]]) -> Iterator[list[TaskResult]]:
-    import joblib
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    # Without the limit each worker would start as many threads as there are processors.
-    with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+def _do_here(jobs: int, session: str, do: Any, groups: list[list[Run]]) -> Iterator[list[TaskResult]]:
+    """Do groups in threads, each of which watches a worker process."""
+    with ThreadPoolExecutor(jobs) as threads:
         try:
-            yield from parallel(joblib.delayed(do)(runs) for runs in groups)
-        except BrokenProcessPool as error:
-            raise WorkerDied(_DIED.format("a worker process died", "fewer jobs")) from error
+            yield from threads.map(do, groups)
+        except BaseException:
+            # Mostly Ctrl-C: threads cannot be ended, but the processes that they wait for.
+            stop_workers(session)
+            raise
 
 
 def _connect(address: str) -> Any:
@@ -362,31 +373,55 @@ def _connect(address: str) -> Any:
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise ImportError("a Dask cluster needs dask: pip install scikit-pml[dask]") from error
+    place = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
-        return distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+        return distributed.Client(**place, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise OSError(f"no Dask scheduler answers at {address}") from error
 
 
-def _do_on_cluster(client: Any, do: Any, groups: list[list[Run]]) -> Iterator[list[TaskResult]]:
+def _do_on_cluster(
+    client: Any, session: str, record_killed: Any, do: Any, groups: list[list[Run]]
+) -> Iterator[list[TaskResult]]:
     distributed: Any = import_module("distributed")
     # Not pure: a task depends on the folder, so equal tasks can have different results.
-    futures = client.map(do, groups, pure=False)
+    submit = partial(client.submit, do, pure=False)
+    tasks, suspects = {submit(runs): runs for runs in groups}, []
     try:
-        for future in distributed.as_completed(futures, loop=client.loop):
-            yield future.result()
-    except distributed.KilledWorker as error:
-        what = "a Dask worker died several times"
-        raise WorkerDied(_DIED.format(what, "more memory per worker")) from error
+        for future in distributed.as_completed(tasks, loop=client.loop):
+            try:
+                yield future.result()
+            except distributed.KilledWorker:
+                suspects += tasks[future]
+        # Dask also blames tasks that only waited for the worker that died. One run at a time is sure to be the cause.
+        for run in suspects:
+            tasks = {submit([run]): [run]}
+            try:
+                yield next(iter(tasks)).result()
+            except distributed.KilledWorker as error:
+                yield [record_killed(run, error)]
     except (CancelledError, OSError) as error:
         if client.status == "running":
             raise
         raise WorkerDied(
             "the connection to the Dask scheduler was lost; finished runs are kept: start again to do the others"
         ) from error
-    finally:
+    except BaseException:
         with suppress(Exception):
-            client.cancel(futures)
+            client.cancel(list(tasks))
+            client.run(stop_workers, session)
+        raise
+
+
+def _record_killed(
+    limits: Limits, store: Store, retry_before: str | None, run: Run, error: Exception
+) -> TaskResult:
+    """Record a run that ended the worker of Dask itself as often as Dask allows."""
+    message = (
+        "the Dask worker died during the run, as often as distributed.scheduler.allowed-failures permits"
+    )
+    facts = {"type": "ProcessDied", "message": message, "traceback": f"{error}\n", "exit_code": None}
+    return _do_run(run, store, partial(record_failure, error=facts, limits=limits), retry_before)
 
 
 @contextmanager
