@@ -41,6 +41,16 @@ n_anchors : int or None, default=None
 feature_map : {"rbf", "linear"} or transformer, default="rbf"
     What the model sees of the scaled features: similarities to anchor rows, the features themselves, or the output
     of a scikit-learn transformer.""",
+    "linear_feature_map": """\
+feature_map : {"linear", "rbf"} or transformer, default="linear"
+    What the model sees of the scaled features: the features themselves and a constant, which is the published map,
+    similarities to anchor rows, or the output of a scikit-learn transformer.""",
+    "relative_threshold": """\
+threshold : float, "auto", "non-candidates" or "relative", default="auto"
+    Scores above it are predicted; for "auto" and "non-candidates" see :class:`PMLNI`. "relative" is the published
+    rule: with the scores of a row scaled to [0, 1], labels above 0.9 are predicted. Scores are then relative to that
+    cut of their row, so that 0 decides; they compare labels of one row, but not rows. With a single label, where the
+    rule is undefined, "auto" is used.""",
     "anchor_random_state": """\
 random_state : int, RandomState or None, default=None
     Draws the anchors if not all rows are anchors. Nothing else is random.""",

@@ -87,8 +87,8 @@ class MethodFacts:
     dense : bool
         Whether it makes a dense copy of sparse features. All methods accept sparse features.
     nonlinear : bool
-        Whether its scores are a nonlinear function of the features. P-LENFN's own threshold rule, which shifts all
-        labels of a row alike, does not count.
+        Whether its scores are a nonlinear function of the features. The threshold rule "relative" of P-LENFN and NLR,
+        which shifts all labels of a row alike, does not count.
     random : bool
         Whether it draws at random, so that ``random_state`` matters.
     source : {"release", "paper", "abstract"} or None

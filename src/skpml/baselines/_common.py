@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from skpml.base import BasePMLClassifier
-from skpml.features import MAX_ANCHORS, LinearMap, RangeScaler, RBFAnchors
+from skpml.features import MAX_ANCHORS, LinearMap, RangeScaler, RBFAnchors, as_dense, resolve_feature_map
 from skpml.graph import neighbor_similarity
 
 Array = NDArray[Any]
 Matrix = NDArray[np.float64]
 History = dict[str, list[float]]
+
+# Share of the range of a row's scores above which the rule "relative" predicts.
+_RELATIVE_CUT = 0.9
 
 
 def append(history: History, **values: float) -> None:
@@ -41,6 +44,57 @@ class LinearClassifier(BasePMLClassifier):
 
     def _scores(self, X: Any) -> Array:
         return self.feature_map_.transform(X) @ self.coef_.astype(X.dtype, copy=False)
+
+
+class MappedClassifier(BasePMLClassifier):
+    """Base of methods with a linear model of mapped features, as the user chooses, fitted in double precision."""
+
+    feature_map: Any
+    n_anchors: int | None
+    random_state: Any
+    coef_: Array
+
+    def _map(self, X: Any) -> Matrix:
+        if isinstance(self.feature_map, str) and self.feature_map == "linear":
+            feature_map: Any = LinearMap(intercept=True)
+        else:
+            feature_map = resolve_feature_map(
+                self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
+            )
+        # Similarities to anchors need differences of rows alone, which do not need the shift.
+        scaler = RangeScaler(keep_sparse=isinstance(feature_map, RBFAnchors))
+        self.feature_map_: Any = make_pipeline(scaler, feature_map)
+        return as_dense(self.feature_map_.fit_transform(X), np.float64)
+
+    def _scores(self, X: Any) -> Array:
+        return as_dense(self.feature_map_.transform(X), X.dtype) @ self.coef_.astype(X.dtype, copy=False)
+
+
+class RelativeThreshold(BasePMLClassifier):
+    """Base of methods with the rule "relative": of scores scaled to [0, 1] by row, those above 0.9 are predicted.
+
+    Scores are then relative to that cut of their row, so that 0 decides. A single label has nothing to be compared with:
+    "auto" is used for it. ``_fit`` sets the rule by ``_set_rule``.
+    """
+
+    _threshold_rules = ("relative", "auto", "non-candidates")
+
+    def _set_rule(self) -> None:
+        self._relative = self.threshold == "relative" and len(self.classes_) > 1
+
+    def _subtract_cut(self, scores: Array) -> Array:
+        """Return scores relative to the cut of their row; unchanged under another rule."""
+        if not self._relative:
+            return scores
+        low, high = scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True)
+        return scores - (low + scores.dtype.type(_RELATIVE_CUT) * (high - low))
+
+    def _estimate_threshold(self, scores: Array, candidates: NDArray[np.uint8]) -> None:
+        if not self._relative:
+            super()._estimate_threshold(scores, candidates)
+            return
+        self.threshold_ = 0.0
+        self._probability_width = 2 * max(-float(np.quantile(scores, 0.25)), 1e-3)
 
 
 class AnchorClassifier(BasePMLClassifier):

@@ -18,8 +18,8 @@ from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order
-from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.baselines._common import Array, Matrix
+from skpml.base import MethodFacts
+from skpml.baselines._common import Array, Matrix, RelativeThreshold
 from skpml.features import RangeScaler
 from skpml.linalg import ridge_factor
 
@@ -34,7 +34,6 @@ _BLOCK_CELLS = 4_000_000
 _STEP = 1e-3
 _HALVINGS = 40
 _FIRST_STOP = 5
-_RELATIVE_CUT = 0.9
 
 
 def enhance_labels(X: Matrix, Y: Matrix, *, exclude: Exclude = "none") -> Matrix:
@@ -174,7 +173,7 @@ def _descend(
 
 @fill_docstring
 @dataclass(kw_only=True, repr=False, eq=False)
-class PLENFN(BasePMLClassifier):
+class PLENFN(RelativeThreshold):
     """Near-far label enhancement with nonlinear guidance (P-LENFN, PML-LENFN).
 
     First each candidate gets a weight J between 0.7 and 1: more if it is a candidate of near rows, and if it is not one
@@ -200,11 +199,7 @@ class PLENFN(BasePMLClassifier):
         Rows that are neither near nor far: none, each row itself, or the first row of the data. The released code
         excludes the first row for all rows, probably instead of each row itself, and so depends on the order of rows;
         "first" matches it. Average precision differs in the fourth decimal.
-    threshold : float, "auto", "non-candidates" or "relative", default="auto"
-        Scores above it are predicted; for "auto" and "non-candidates" see :class:`PMLNI`. "relative" is the published
-        rule: with the scores of a row scaled to [0, 1], labels above 0.9 are predicted. Scores are then relative to that
-        cut of their row, so that 0 decides; they compare labels of one row, but not rows. With a single label, where the
-        rule is undefined, "auto" is used.
+    %(relative_threshold)s
     %(max_iter)s
     tol : float, default=1e-3
         Stop when the objective falls relatively by less, after the fifth iteration. Usually ``max_iter`` is reached
@@ -266,7 +261,6 @@ class PLENFN(BasePMLClassifier):
         "Neighborhood Label Enhancement And Nonlinear Guidance. ACM MM 2024, 3722–3731.",
         comparison_threshold="relative",
     )
-    _threshold_rules = ("relative", "auto", "non-candidates")
 
     def _fit(self, X: Any, Y: Array) -> Array:
         self.scaler_ = RangeScaler().fit(X)
@@ -277,9 +271,8 @@ class PLENFN(BasePMLClassifier):
         self.confidences_ = J.astype(X.dtype)
         self.coef_, self.intercept_ = solution.coef[:-1], solution.coef[-1]
         self.hidden_coef_, self.output_coef_ = solution.hidden_coef, solution.output_coef
-        # A single label cannot be compared with others of its row.
-        self._relative = self.threshold == "relative" and Y.shape[1] > 1
         self._record(solution.history, converged=solution.converged)
+        self._set_rule()
         return self._scores(X)
 
     def _start(self, features: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
@@ -294,14 +287,4 @@ class PLENFN(BasePMLClassifier):
     def _scores(self, X: Any) -> Array:
         dtype = X.dtype
         scores = self.scaler_.transform(X) @ self.coef_.astype(dtype) + self.intercept_.astype(dtype)
-        if self._relative:
-            low, high = scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True)
-            scores = scores - (low + dtype.type(_RELATIVE_CUT) * (high - low))
-        return np.asarray(scores)
-
-    def _estimate_threshold(self, scores: Array, candidates: NDArray[np.uint8]) -> None:
-        if not self._relative:
-            super()._estimate_threshold(scores, candidates)
-            return
-        self.threshold_ = 0.0
-        self._probability_width = 2 * max(-float(np.quantile(scores, 0.25)), 1e-3)
+        return self._subtract_cut(np.asarray(scores))
