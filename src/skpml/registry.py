@@ -35,6 +35,7 @@ METHOD_PATHS = {
     "pml-plr": "skpml.baselines:PMLPLR",
     "fbd-pml": "skpml.baselines:FBDPML",
     "pml-nd": "skpml.baselines:PMLND",
+    "nlr": "skpml.baselines:NLR",
     "p-lenfn": "skpml.baselines:PLENFN",
     "pamb": "skpml.baselines:PAMB",
     "pml-ni": "skpml.baselines:PMLNI",

@@ -1,6 +1,7 @@
 """Published methods for partial multi-label learning other than PML-MA."""
 
 from skpml.baselines._fbd_pml import FBDPML
+from skpml.baselines._nlr import NLR
 from skpml.baselines._p_lenfn import PLENFN
 from skpml.baselines._pamb import PAMB
 from skpml.baselines._particle import PARTICLE
@@ -10,4 +11,16 @@ from skpml.baselines._pml_nd import PMLND
 from skpml.baselines._pml_ni import PMLNI
 from skpml.baselines._pml_plr import PMLPLR
 
-__all__ = ["FBDPML", "PAMB", "PARTICLE", "PLENFN", "PMLFP", "PMLLC", "PMLLRS", "PMLND", "PMLNI", "PMLPLR"]
+__all__ = [
+    "FBDPML",
+    "NLR",
+    "PAMB",
+    "PARTICLE",
+    "PLENFN",
+    "PMLFP",
+    "PMLLC",
+    "PMLLRS",
+    "PMLND",
+    "PMLNI",
+    "PMLPLR",
+]
