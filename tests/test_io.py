@@ -198,6 +198,7 @@ def test_names_of_classes_in_files_never_change() -> None:
         "skpml.baselines:FBDPML": "fbd-pml",
         "skpml.baselines:PMLND": "pml-nd",
         "skpml.baselines:NLR": "nlr",
+        "skpml.baselines:Schirn": "schirn",
         "skpml.baselines:PLENFN": "p-lenfn",
         "skpml.baselines:PAMB": "pamb",
         "skpml.baselines:PMLNI": "pml-ni",

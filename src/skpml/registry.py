@@ -36,6 +36,7 @@ METHOD_PATHS = {
     "fbd-pml": "skpml.baselines:FBDPML",
     "pml-nd": "skpml.baselines:PMLND",
     "nlr": "skpml.baselines:NLR",
+    "schirn": "skpml.baselines:Schirn",
     "p-lenfn": "skpml.baselines:PLENFN",
     "pamb": "skpml.baselines:PAMB",
     "pml-ni": "skpml.baselines:PMLNI",

@@ -10,6 +10,7 @@ from skpml.baselines._pml_lrs import PMLLRS
 from skpml.baselines._pml_nd import PMLND
 from skpml.baselines._pml_ni import PMLNI
 from skpml.baselines._pml_plr import PMLPLR
+from skpml.baselines._schirn import Schirn
 
 __all__ = [
     "FBDPML",
@@ -23,4 +24,5 @@ __all__ = [
     "PMLND",
     "PMLNI",
     "PMLPLR",
+    "Schirn",
 ]
