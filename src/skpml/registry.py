@@ -32,6 +32,7 @@ METHOD_PATHS = {
     "pml-ma-released": "skpml.modal_alignment:PMLMA",
     "candidate-likelihood": "skpml.candidate_likelihood:CandidateLikelihood",
     "deep-candidate-likelihood": "skpml.deep:DeepCandidateLikelihood",
+    "comes": "skpml.baselines:COMES",
     "pml-plr": "skpml.baselines:PMLPLR",
     "fbd-pml": "skpml.baselines:FBDPML",
     "pml-nd": "skpml.baselines:PMLND",
@@ -101,7 +102,7 @@ def list_methods(**tags: Any) -> list[str]:
     --------
     >>> import skpml
     >>> skpml.list_methods(kind="baseline", nonlinear=True, confidences=False)
-    ['pamb']
+    ['comes', 'pamb']
     """
     if not tags:
         return list(METHOD_PATHS)

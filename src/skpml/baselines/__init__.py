@@ -1,5 +1,6 @@
 """Published methods for partial multi-label learning other than PML-MA."""
 
+from skpml.baselines._comes import COMES
 from skpml.baselines._fbd_pml import FBDPML
 from skpml.baselines._nlr import NLR
 from skpml.baselines._p_lenfn import PLENFN
@@ -13,6 +14,7 @@ from skpml.baselines._pml_plr import PMLPLR
 from skpml.baselines._schirn import Schirn
 
 __all__ = [
+    "COMES",
     "FBDPML",
     "NLR",
     "PAMB",
