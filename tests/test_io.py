@@ -194,6 +194,7 @@ def test_names_of_classes_in_files_never_change() -> None:
         "skpml.modal_alignment:RecoveredRidge": "recovered-ridge",
         "skpml.candidate_likelihood:CandidateLikelihood": "candidate-likelihood",
         "skpml.deep:DeepCandidateLikelihood": "deep-candidate-likelihood",
+        "skpml.baselines:CAPML": "capml",
         "skpml.baselines:COMES": "comes",
         "skpml.baselines:PMLPLR": "pml-plr",
         "skpml.baselines:FBDPML": "fbd-pml",

@@ -32,6 +32,7 @@ METHOD_PATHS = {
     "pml-ma-released": "skpml.modal_alignment:PMLMA",
     "candidate-likelihood": "skpml.candidate_likelihood:CandidateLikelihood",
     "deep-candidate-likelihood": "skpml.deep:DeepCandidateLikelihood",
+    "capml": "skpml.baselines:CAPML",
     "comes": "skpml.baselines:COMES",
     "pml-plr": "skpml.baselines:PMLPLR",
     "fbd-pml": "skpml.baselines:FBDPML",

@@ -1,5 +1,6 @@
 """Published methods for partial multi-label learning other than PML-MA."""
 
+from skpml.baselines._capml import CAPML
 from skpml.baselines._comes import COMES
 from skpml.baselines._fbd_pml import FBDPML
 from skpml.baselines._nlr import NLR
@@ -14,6 +15,7 @@ from skpml.baselines._pml_plr import PMLPLR
 from skpml.baselines._schirn import Schirn
 
 __all__ = [
+    "CAPML",
     "COMES",
     "FBDPML",
     "NLR",
