@@ -69,8 +69,8 @@ _PUBLISHED = click.option(
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
 
-    A SUITE is the name of an included suite (paper, noise, quick, ablation, sensitivity, convergence, decomposition)
-    or the path of a .toml file.
+    A SUITE is the name of an included suite (paper, noise, quick, variants, ablation, sensitivity, convergence,
+    decomposition) or the path of a .toml file.
 
     \b
     Examples:

@@ -242,7 +242,8 @@ def _draw_histories(figure: str, curves: dict[str, list[Any]], logarithmic: bool
         for label, histories in curves.items():
             color = CONTROL if label == control else next(unused, INK)
             for place, history in enumerate(histories):
-                name = None if place else f"{label} ({len(histories)} runs)"
+                runs = "run" if len(histories) == 1 else "runs"
+                name = None if place else f"{label} ({len(histories)} {runs})"
                 marker = "." if len(history) < 40 else None
                 steps = np.arange(1, len(history) + 1)
                 axes.plot(steps, history, color=color, linewidth=1.1, marker=marker, markersize=3, label=name)
