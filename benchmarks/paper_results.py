@@ -18,8 +18,16 @@ import pandas as pd
 from published import PATH
 
 from skpml._writing import replacing
-from skpml.experiments import Results, Store, collect, expand, load_suite, read_published
-from skpml.metrics import METRICS
+from skpml.experiments import (
+    Results,
+    Store,
+    collect,
+    expand,
+    greater_is_better,
+    load_suite,
+    metric_title,
+    read_published,
+)
 
 FOLDER = Path(__file__).parents[1] / "results" / "paper"
 EQUAL = 0.01
@@ -87,7 +95,7 @@ def table_beside_published(results: Results, published: pd.DataFrame) -> str:
     order = {"floor": 1, "ceiling": 2}
     labels = [first, *sorted(others, key=lambda label: order.get(results.role(label), 3))]
     lines = [
-        f"**{METRICS[metric].title}**, mean over 10 folds; in brackets what is published, not measured here.",
+        f"**{metric_title(metric)}**, mean over 10 folds; in brackets what is published, not measured here.",
         "",
         "| configuration | " + " | ".join(labels) + " |",
         "|---|" + "---|" * len(labels),
@@ -107,7 +115,7 @@ def table_beside_published(results: Results, published: pd.DataFrame) -> str:
 def table_of_differences(results: Results, published: pd.DataFrame) -> str:
     """Configurations on which each method is better than, equal to or worse than its published result."""
     metrics = results.suite.metrics
-    titles = [METRICS[metric].title for metric in metrics]
+    titles = [metric_title(metric) for metric in metrics]
     lines = [
         "Configurations on which the measured result is better than the published one, equal (within 0.01) and worse:",
         "",
@@ -117,7 +125,7 @@ def table_of_differences(results: Results, published: pd.DataFrame) -> str:
     gains = {}
     for metric in metrics:
         measured = measured_means(results, metric)
-        sign = 1 if METRICS[metric].greater_is_better else -1
+        sign = 1 if greater_is_better(metric) else -1
         gains[metric] = sign * (measured - published_means(published, metric, list(measured.index)))
     for label in results.labels("method"):
         if label not in set(published["method"]):
@@ -136,7 +144,7 @@ def compare_with_floors(results: Results) -> str:
         gains = (measured[control] - measured[floor]).dropna()
         better, equal, worse = count_differences(gains)
         sentences.append(
-            f"{METRICS['average_precision'].title} of {control} against {floor}: better on {better}, equal (within "
+            f"{metric_title('average_precision')} of {control} against {floor}: better on {better}, equal (within "
             f"{EQUAL}) on {equal}, worse on {worse} of {len(gains)} configurations."
         )
     return " ".join(sentences)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -274,7 +275,7 @@ def test_a_classifier_of_scikit_learn_and_rows_without_candidates(
 
 
 @pytest.mark.slow
-def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
+def test_an_edited_method_is_run_again_and_its_old_results_are_named_until_then(
     run: Run, folder: Path, photos: Path
 ) -> None:
     code = "from skpml.reference import CandidateRidge\n\nclass Mine(CandidateRidge):\n    pass\n"
@@ -285,16 +286,24 @@ def test_an_edited_method_is_run_again_and_its_old_results_leave_the_tables(
         '[[methods]]\nname = "my_method:Mine"\nlabel = "mine"\n[[methods]]\nname = "ridge"\n'
     )
     assert "6 runs done" in run("bench", "run", "photos.toml", "--folder", "out").stdout
+    status = run("bench", "status", "photos.toml", "--folder", "out")
+    assert "complete, and all results are of the present code" in status.stdout
+    assert json.loads(run("bench", "status", "photos.toml", "--folder", "out", "--json").stdout)["complete"]
     backwards = "    def _scores(self, X):\n        return -super()._scores(X)\n"
     (folder / "my_method.py").write_text(code.replace("    pass\n", backwards))
     status = run("bench", "status", "photos.toml", "--folder", "out")
     assert ["photos.csv", "mine", "3", "0", "0", "3", "about", "1", "s"] in lines(status.stdout)
     assert "3 of 6 runs are done, 3 to do" in status.stdout
+    assert "complete" not in status.stdout
+    found = json.loads(run("bench", "status", "photos.toml", "--folder", "out", "--json").stdout)
+    assert (found["complete"], found["older"], found["methods"]["mine"]["older"]) == (False, 3, 3)
+    assert run("bench", "report", "photos.toml", "--folder", "out", "-o", "old.html").exit_code == 0
+    assert "3 results are of older code" in (folder / "old.html").read_text()
     again = run("bench", "run", "photos.toml", "--folder", "out")
     assert "3 runs done" in again.stdout
     run("bench", "export", "photos.toml", "--folder", "out", "--format", "csv")
     (row,) = csv.DictReader((folder / "tables" / "average_precision.csv").open())
-    assert (row["mine runs"], row["ridge runs"]) == ("3", "3")
+    assert (row["mine runs"], row["mine older"], row["ridge runs"]) == ("3", "0", "3")
     assert float(row["mine mean"]) < float(row["ridge mean"]) - 0.1
 
 

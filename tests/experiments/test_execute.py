@@ -16,10 +16,12 @@ from skpml import get_method
 from skpml._sharing import shared_work
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, write_npz
 from skpml.experiments import Run, expand, load_suite
-from skpml.experiments._evaluate import FoldData, plain
+from skpml.experiments._evaluate import FoldData, common_threshold, plain
 from skpml.experiments._execute import PeakMemory, execute
-from skpml.metrics import METRICS, average_precision, denoising_scores, evaluate
+from skpml.experiments._metrics import RUN_METRICS
+from skpml.metrics import average_precision, denoising_scores, evaluate, hamming_loss
 from skpml.modal_alignment import RecoveredRidge
+from skpml.model_selection import select_parameters
 from skpml.reference import CandidateRidge
 
 
@@ -45,12 +47,51 @@ def test_a_run_is_the_fold_done_by_hand(method: str, trained_on: str) -> None:
     model = get_method(method)(**parameters, random_state=2 * 5 + 3)
     X = data.X.astype(float)
     scores = model.fit(X[train], labels[train]).decision_function(X[test])
-    assert record["metrics"] == evaluate(data.truth[test], scores, model.predict(X[test]))
-    assert list(record["metrics"]) == list(METRICS)
+    # The midpoint between the lower quartile of all training scores and the mean of the surest quarter of candidates.
+    known = model.decision_function(X[train])
+    candidates = np.sort(known[labels[train] > 0])
+    sure = candidates[candidates >= np.quantile(candidates, 0.75)].mean()
+    cut = (np.quantile(known, 0.25) + sure) / 2
+    common = {"hamming_loss_common": hamming_loss(data.truth[test], scores > cut)}
+    assert record["metrics"] == {**evaluate(data.truth[test], scores, model.predict(X[test])), **common}
+    assert list(record["metrics"]) == list(RUN_METRICS)
     assert record["n_iter"] == getattr(model, "n_iter_", None)
     assert record["converged"] == getattr(model, "converged_", None)
     assert record["provenance"]["data_checksum"] == content_checksum(data)
     assert record["history"] is record["chosen"] is record["tune_seconds"] is None
+
+
+def test_the_common_threshold_does_not_depend_on_the_scale_of_the_scores() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random((200, 5)) < 0.3
+    candidates = truth | (rng.random(truth.shape) < 0.2)
+    scores = truth + 0.1 * rng.normal(size=truth.shape)
+    decisions = scores > common_threshold(scores, candidates)
+    assert (decisions == truth).all()
+    for factor, shift in ((1.0, -20.0), (1e-4, 3.0), (50.0, 0.0)):
+        other = factor * scores + shift
+        assert (decisions == (other > common_threshold(other, candidates))).all()
+
+
+def test_the_common_threshold_of_equal_scores_is_above_them() -> None:
+    assert common_threshold(np.full((4, 2), -3.0), np.eye(4, 2)) > -3
+
+
+def test_a_tuned_ceiling_is_tuned_on_true_labels() -> None:
+    tuning = {"selector": "label-free", "grid": {"gamma": [1e-3, 1e3]}, "inner_folds": 2, "search": "grid"}
+    run = run_of(method="linear-ridge", trained_on="truth", tuning=tuning)
+    data = load_dataset("digits-6", random_state=2)
+    train = list(KFold(5, shuffle=True, random_state=2).split(data.X))[3][0]
+    X, truth = data.X[train].astype(float), data.truth[train]
+    found = select_parameters(
+        get_method("linear-ridge")(random_state=13, on_empty="ignore"),
+        tuning["grid"],
+        X,
+        truth,
+        n_folds=2,
+        random_state=13,
+    )
+    assert done(run)["chosen"] == found.parameters
 
 
 def test_the_noise_follows_the_seed() -> None:
@@ -217,7 +258,7 @@ def test_methods_of_ones_own_and_of_scikit_learn(tmp_path: Path) -> None:
     assert done(own, folder=folder)["metrics"]["average_precision"] > 0.5
     first, second = done(forest, folder=folder), done(forest, folder=folder)
     assert first["metrics"] == second["metrics"]
-    assert list(first["metrics"]) == list(METRICS)
+    assert list(first["metrics"]) == list(RUN_METRICS)
     assert "not an estimator" in execute(other, FoldData(other, folder=folder))["error"]["message"]
 
 

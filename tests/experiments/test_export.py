@@ -122,7 +122,7 @@ def test_latex_marks_the_best_and_tells_what_is_missing(results: Results) -> Non
     marks = mark_best(results, table, METRIC).loc["image-2"]
     best, second = (table.loc["image-2", marks[marks == mark].index[0]] for mark in ("best", "second"))
     line = next(line for line in text.splitlines() if line.startswith("image-2"))
-    assert rf"\textbf{{{best['mean']:.3f}}} {{\scriptsize$\pm$\,{best['std']:.3f}}}" in line
+    assert rf"\textbf{{{best['mean']:.3f}}} {{\scriptsize$\pm$\,{best['fold_std']:.3f}}}" in line
     assert rf"\underline{{{second['mean']:.3f}}}" in line
     assert next(line for line in text.splitlines() if line.startswith("birds-4")).count("-- (absent)") == 4
     assert "(1/2)" in next(line for line in text.splitlines() if line.startswith("emotions-3"))
@@ -188,7 +188,7 @@ def test_sweeps_are_exported_point_by_point() -> None:
     methods = [{"name": "pml-ma", "sweep": {"low_rank_weight": [0.1, 1.0]}}]
     suite = make_suite(kind="sensitivity", methods=methods, configurations=["birds-3"], folds=2)
     rows = list(csv.reader(io.StringIO(export_sweeps(gather(suite, []), METRIC))))
-    assert rows[1:] == [["pml-ma", "low_rank_weight", v, "birds-3", "", "", "0"] for v in ("0.1", "1.0")]
+    assert rows[1:] == [["pml-ma", "low_rank_weight", v, "birds-3", "", "", "", "0"] for v in ("0.1", "1.0")]
 
 
 @pytest.mark.parametrize(

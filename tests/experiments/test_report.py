@@ -103,7 +103,7 @@ def test_the_page_shows_what_was_measured(page: str) -> None:
 
 def spread(entry: Any) -> str:
     """One run has no standard deviation."""
-    return f"± {entry.std:.3f}" if entry.runs > 1 else f" ({entry.runs}/{entry.expected})"
+    return f"± {entry.fold_std:.3f}" if entry.runs > 1 else f" ({entry.runs}/{entry.expected})"
 
 
 def test_what_is_missing_is_said(page: str) -> None:

@@ -24,10 +24,12 @@ from report_helpers import (
 
 from skpml.datasets import write_npz
 from skpml.experiments import (
+    Store,
     Suite,
     collect,
     compare_methods,
     expand,
+    find_status,
     load_suite,
     measure_costs,
     noise_gap,
@@ -35,7 +37,7 @@ from skpml.experiments import (
 )
 from skpml.experiments._export import _export_ranks as export_ranks
 from skpml.experiments._export import _export_table as export_table
-from skpml.experiments._export import mark_best
+from skpml.experiments._export import mark_best, table_notes
 
 METRIC = "average_precision"
 
@@ -69,20 +71,34 @@ def without(records: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]
     return [r for r in records if any(r["run"][name] != value for name, value in wanted.items())]
 
 
-def test_mean_and_sample_standard_deviation_over_folds_and_seeds() -> None:
-    suite = small_suite(seeds=[0, 7])
+def test_mean_and_standard_deviations_over_folds_and_over_seeds() -> None:
+    suite = small_suite(seeds=[0, 7, 8])
     records = make_records(suite)
-    table = gather(suite, records).table(METRIC)
-    values = [
-        r["metrics"][METRIC]
-        for r in records
-        if r["run"]["method"] == "pml-ni" and r["run"]["configuration"] == "emotions-3"
-    ]
-    entry = table.loc["emotions-3", "pml-ni"]
-    assert len(values) == entry.runs == entry.expected == 4
-    assert entry["mean"] == pytest.approx(statistics.mean(values), abs=1e-15)
-    assert entry["std"] == pytest.approx(statistics.stdev(values), abs=1e-15)
+    by_seed: dict[int, list[float]] = {}
+    for record in records:
+        if (record["run"]["method"], record["run"]["configuration"]) == ("pml-ni", "emotions-3"):
+            by_seed.setdefault(record["run"]["seed"], []).append(record["metrics"][METRIC])
+    entry = gather(suite, records).table(METRIC).loc["emotions-3", "pml-ni"]
+    assert entry.runs == entry.expected == 6
+    mean = statistics.mean(value for values in by_seed.values() for value in values)
+    assert entry["mean"] == pytest.approx(mean, abs=1e-15)
+    # All seeds have the same number of folds: the mean of their variances.
+    within = statistics.mean(statistics.variance(values) for values in by_seed.values())
+    assert entry["fold_std"] == pytest.approx(math.sqrt(within), abs=1e-15)
+    between = statistics.stdev(statistics.mean(values) for values in by_seed.values())
+    assert entry["seed_std"] == pytest.approx(between, abs=1e-15)
     assert entry["state"] == "done"
+
+
+def test_one_seed_has_no_deviation_over_seeds_and_one_fold_none_over_folds() -> None:
+    suite = small_suite()
+    entry = gather(suite, make_records(suite)).table(METRIC).loc["emotions-3", "pml-ni"]
+    assert math.isnan(entry["seed_std"])
+    assert entry["fold_std"] > 0
+    suite = small_suite(seeds=[0, 7], only_folds=[0])
+    entry = gather(suite, make_records(suite)).table(METRIC).loc["emotions-3", "pml-ni"]
+    assert math.isnan(entry["fold_std"])
+    assert entry["seed_std"] > 0
 
 
 def test_the_order_of_the_records_and_their_times_do_not_matter() -> None:
@@ -135,10 +151,9 @@ def test_parameters_by_data_and_only_some_folds() -> None:
     assert cell.state == "done"
 
 
-def test_results_of_other_contents_of_a_data_file_or_module_do_not_count(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine: pass")
+def test_results_of_other_contents_of_a_data_file_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "suite.toml"
-    path.write_text('name = "s"\nconfigurations = ["one.npz"]\nfolds = 2\n[[methods]]\nname = "mine:Mine"\n')
+    path.write_text('name = "s"\nconfigurations = ["one.npz"]\nfolds = 2\n[[methods]]\nname = "ridge"\n')
 
     def finished() -> list[dict[str, Any]]:
         record = {"status": "done", "metrics": {METRIC: 0.5}}
@@ -149,13 +164,60 @@ def test_results_of_other_contents_of_a_data_file_or_module_do_not_count(tmp_pat
     write_npz(problem(1), tmp_path / "one.npz", overwrite=True)
     records += finished()
     assert len(records) == 4
-    for count in (2, 0):
-        results = collect(expand(load_suite(path)), records)
-        assert len(results.cells["mine:Mine", "one.npz"].records) == count
-        assert results.n_other == 4 - count
-        (tmp_path / "mine.py").write_text("class Mine: other = True")
+    results = collect(expand(load_suite(path)), records)
+    assert (len(results.cells["ridge", "one.npz"].records), results.n_other) == (2, 2)
     (tmp_path / "one.npz").unlink()
     assert list(collect(expand(load_suite(path)), records).absent) == ["one.npz"]
+
+
+def test_results_of_older_code_are_used_and_counted_until_there_are_new_ones() -> None:
+    suite = small_suite()
+    new = make_records(suite)
+    place = {"suite": suite, "label": "pml-ni", "configuration": "emotions-3"}
+
+    def older(fold: int, code: str | None, started: str, value: float) -> dict[str, Any]:
+        return make_record(
+            **place, fold=fold, code=code, provenance={"started": started}, metrics={METRIC: value}
+        )
+
+    # The first format had no fingerprint.
+    old = [older(0, None, "2025", 0.25), older(0, "0123", "2024", 0.0), older(1, "0123", "2024", 0.75)]
+    rest = [r for r in new if (r["run"]["method"], r["run"]["configuration"]) != ("pml-ni", "emotions-3")]
+    results = gather(suite, [*old, *rest])
+    entry = results.table(METRIC).loc["emotions-3", "pml-ni"]
+    assert (entry["mean"], entry["runs"], entry["older"], entry["state"]) == (0.5, 2, 2, "done")
+    assert (results.older, results.n_other) == ({"pml-ni": 2}, 0)
+    assert any("pml-ni (2 runs)" in note for note in table_notes(results, results.table(METRIC), METRIC))
+    assert "pml-ni older" in export_table(results, METRIC, "csv").splitlines()[0]
+    both = gather(suite, [*old, *new])
+    assert (both.older, both.n_other) == ({}, 0)
+    assert both.table(METRIC).equals(gather(suite, new).table(METRIC))
+    assert both.records() == gather(suite, new).records()
+
+
+def test_the_status_of_a_suite(tmp_path: Path) -> None:
+    suite = small_suite()
+    plan = expand(suite, data_home=tmp_path)
+    store, records = Store(tmp_path / "results"), make_records(suite)
+    assert set(find_status(plan, store).absent) == set(suite.configurations)
+    assert not find_status(plan, store).complete
+    store._prepare()
+    for record in records:
+        store._write(record)
+    # Results count where the data are absent too.
+    status = find_status(plan, store)
+    assert status.complete
+    assert (status.counts, status.absent) == ({"done": len(records)}, {})
+    store._write(make_record(suite, "pml-ni", "emotions-3", 0, code="0123"))
+    store._write(make_failure(suite, "pamb", "emotions-3", 0, "no luck"))
+    store._path(records[0]["key"]).write_text("{")
+    found = find_status(plan, store).to_json()
+    assert not found["complete"]
+    assert {name: found[name] for name in ("runs", "done", "failed", "older", "missing")} == {
+        "runs": len(records), "done": len(records) - 3, "failed": 1, "older": 1, "missing": 1,
+    }  # fmt: skip
+    assert found["methods"]["pml-ni"] == {"done": 7, "failed": 0, "older": 1, "missing": 0}
+    assert found["methods"]["pamb"]["failed"] == found["methods"]["pml-ma"]["missing"] == 1
 
 
 def test_marks_of_best_and_second_with_ties_as_printed() -> None:

@@ -6,13 +6,14 @@ import json
 import threading
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_helpers import BROKEN, METHODS, Small, record_files, records
+from bench_helpers import BROKEN, Small, record_files, records
 from threadpoolctl import threadpool_limits
 
-from skpml.experiments import Store, expand, load_suite, run_plan
+from skpml.experiments import Store, SuiteError, expand, load_suite, run_plan
 from skpml.experiments import _runner as runner
 from skpml.experiments._execute import Limits
 from skpml.experiments._runner import do_task
@@ -230,11 +231,23 @@ def test_changed_code_means_new_runs_with_the_new_code(small: Small) -> None:
         "changed",
         "changed",
     ]
-    # Back to what it was: the first results are there still.
-    module.write_text(METHODS)
-    again = expand(load_suite(small.path))
-    assert run_plan(again, small.results).skipped == 3
-    assert [run.key for run in again.runs] == [run.key for run in plan.runs]
+    # They replace the results of the old code.
+    assert {path.stem for path in record_files(small.results)} == {run.key for run in changed.runs}
+    assert [run.task for run in changed.runs] == [run.task for run in plan.runs]
+
+
+def test_changed_code_that_a_custom_method_imports_means_new_runs(small: Small) -> None:
+    (small.folder / "helpers.py").write_text("FACTOR = 1.0\n")
+    module = small.folder / "own_methods.py"
+    module.write_text(
+        module.read_text().replace("class Counting", "from helpers import FACTOR\n\nclass Counting")
+        .replace('f"{self.mark} ', 'f"{FACTOR} {self.mark} ')
+    )  # fmt: skip
+    run_plan(plan_of(small, count=1, data=1, folds=2), small.results)
+    (small.folder / "helpers.py").write_text("FACTOR = 22.0\n")
+    outcome = run_plan(expand(load_suite(small.path)), small.results)
+    assert (len(outcome.executed), outcome.failed) == (2, [])
+    assert sorted(line.split()[0] for line in small.fits()) == ["1.0", "1.0", "22.0", "22.0"]
 
 
 def test_code_that_changes_under_way_is_not_taken_for_what_was_planned(small: Small) -> None:
@@ -246,9 +259,20 @@ def test_code_that_changes_under_way_is_not_taken_for_what_was_planned(small: Sm
     assert run_plan(plan, small.results, limit=1).failed == []
     _close_idle()
     store = Store(small.results)
-    do_task(SESSION, Limits(), store.folder, None, small.folder, None, True, plan.runs)
-    (failed,) = (record for record in store.records() if record["status"] == "failed")
-    assert "own_methods.py has changed since its runs were planned" in failed["error"]["message"]
+    with pytest.raises(SuiteError, match=r"the code of own_methods:Counting has changed since its runs were"):
+        do_task(SESSION, Limits(), store.folder, None, small.folder, None, True, plan.runs)
+    assert [record["status"] for record in store.records()] == ["done", "done"]
+
+
+def test_a_worker_with_another_library_does_not_do_the_run(small: Small) -> None:
+    small.suite(count=0, data=1, folds=2, extra='\n[[methods]]\nname = "linear-ridge"\n')
+    plan = expand(load_suite(small.path))
+    store = Store(small.results)
+    store._prepare()
+    planned = [replace(run, code="0" * 16) for run in plan.runs]
+    with pytest.raises(SuiteError, match=r"the code of linear-ridge has changed"):
+        do_task(SESSION, Limits(), store.folder, None, small.folder, None, True, planned)
+    assert store.keys() == set()
 
 
 def test_records_are_json_of_the_agreed_form(small: Small) -> None:

@@ -11,6 +11,7 @@ from bench_helpers import Small, problem
 
 from skpml.datasets import write_npz
 from skpml.experiments import Run, SuiteError, expand, load_suite
+from skpml.experiments._fingerprint import fingerprint
 from skpml.experiments._suite import parse_suite
 
 SUITE = """name = "{name}"
@@ -87,16 +88,23 @@ def test_names_and_labels_of_a_suite_do_not_matter(plan, tmp_path: Path) -> None
     assert [run.key for run in other.runs] == [run.key for run in plan.runs]
 
 
-def test_the_key_is_the_hash_of_the_content() -> None:
-    run = Run(configuration="emotions-3", fold=2, method="pml-ma", parameters={"lam": 1.0, "beta": 2})
-    canonical = json.dumps(run.content, sort_keys=True, separators=(",", ":"))
+def test_the_key_is_the_hash_of_the_content_and_the_code() -> None:
+    content = {"configuration": "emotions-3", "fold": 2, "method": "pml-ma"}
+    run = Run(**content, parameters={"lam": 1.0, "beta": 2})
+    canonical = json.dumps(
+        {name: value for name, value in run.content.items() if name != "code"},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
     assert run.key == hashlib.sha256(canonical.encode()).hexdigest()[:24]
     # Written down: a change here would orphan everybody's results.
-    assert run.key == "81408dfbe62b3260fe0b6a0a"
-    assert run == Run(configuration="emotions-3", fold=2, method="pml-ma", parameters={"beta": 2, "lam": 1.0})
+    assert run.key == run.task == "81408dfbe62b3260fe0b6a0a"
+    assert run == Run(**content, parameters={"beta": 2, "lam": 1.0})
+    new = Run(**content, parameters={"beta": 2, "lam": 1.0}, code="abc")
+    assert (new.key, new.task) == ("81408dfbe62b3260fe0b6a0a-abc", run.task)
 
 
-def test_the_keys_of_the_shipped_suites_stay(tmp_path: Path) -> None:
+def test_the_tasks_of_the_shipped_suites_stay(tmp_path: Path) -> None:
     """Written down: thousands of results are known by them."""
     (tmp_path / "emotions.npz").touch()
     (run,) = (
@@ -104,7 +112,8 @@ def test_the_keys_of_the_shipped_suites_stay(tmp_path: Path) -> None:
         for run in expand(load_suite("paper"), data_home=tmp_path).runs
         if (run.method, run.configuration, run.fold) == ("pml-ni", "emotions-3", 0)
     )
-    assert run.key == "be12f68773c10076911ec870"
+    assert run.task == "be12f68773c10076911ec870"
+    assert run.code == fingerprint("pml-ni")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +130,7 @@ def test_the_keys_of_the_shipped_suites_stay(tmp_path: Path) -> None:
         {"history": True},
         {"kind": "decomposition"},
         {"data": {"file_sha256": "0"}},
+        {"code": "0"},
     ],
 )
 def test_every_part_of_the_content_counts(change) -> None:
@@ -163,12 +173,14 @@ def test_only_some_folds_and_the_kind_of_a_decomposition() -> None:
     assert [(run.folds, run.fold) for run in plan.runs] == [(10, 1), (10, 4)]
 
 
-def test_a_method_of_ones_own_is_known_by_its_module(tmp_path: Path) -> None:
+def test_a_custom_method_is_known_by_its_code(tmp_path: Path) -> None:
     small = Small(tmp_path)
     forest = '\n[[methods]]\nname = "sklearn.ensemble:RandomForestClassifier"\n[[methods]]\nname = "ridge"\n'
     first = expand(load_suite(small.suite(extra=forest)))
     module = tmp_path / "own_methods.py"
     module.write_text(module.read_text() + "\n# other\n")
+    assert [run.key for run in expand(load_suite(small.path)).runs] == [run.key for run in first.runs]
+    module.write_text(module.read_text() + "\nother = 1\n")
     second = expand(load_suite(small.path))
     same = {run.key for run in first.runs} & {run.key for run in second.runs}
     # Neither what is installed nor what is registered knows of it.
@@ -177,17 +189,4 @@ def test_a_method_of_ones_own_is_known_by_its_module(tmp_path: Path) -> None:
         "ridge",
     }
     assert {run.method for run in second.runs if run.key not in same} == {"own_methods:Counting"}
-    assert all("code" not in run.content for run in second.runs if run.key in same)
-
-
-def test_a_package_beside_the_suite_is_ones_own(tmp_path: Path) -> None:
-    small = Small(tmp_path)
-    (tmp_path / "mine").mkdir()
-    for file, name in (
-        (tmp_path / "mine" / "inner.py", "mine.inner:A"),
-        (tmp_path / "mine" / "__init__.py", "mine:A"),
-    ):
-        file.write_text("class A: pass\n")
-        plan = expand(load_suite(small.suite(count=0, extra=f'\n[[methods]]\nname = "{name}"\n')))
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        assert [run.code for run in plan.runs] == [{"module_sha256": digest}] * len(plan.runs)
+    assert [run.task for run in second.runs] == [run.task for run in first.runs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from skpml.experiments import Store
-from skpml.experiments._store import key_of, pack, unpack
+from skpml.experiments._store import key_of, pack, task_of, unpack
 
 KEY = key_of({})
 
@@ -58,7 +59,7 @@ def test_nothing_is_left_of_a_record_that_cannot_be_written(store: Store, monkey
         b"{",
         json.dumps(record())[:-1].encode(),
         b"null",
-        json.dumps(record(format=2)).encode(),
+        json.dumps(record(format=3)).encode(),
         json.dumps(record(key="f" * 24)).encode(),
         json.dumps(record(status="running")).encode(),
         json.dumps({name: value for name, value in record().items() if name != "provenance"}).encode(),
@@ -96,6 +97,31 @@ def test_a_changed_bit_is_noticed(store: Store) -> None:
             name: value for name, value in found.items() if value != json.loads(whole)["digest"]
         }
         assert kept in (None, record(metrics={"auc": 0.5}, history=[1.0, 2.0]))
+
+
+def test_a_record_of_new_code_replaces_that_of_older_code(store: Store) -> None:
+    old, new, other = (
+        record(key_of(run), run=run, format=2) for run in ({"code": "a"}, {"code": "b"}, {"seed": 1})
+    )
+    assert task_of(old["key"]) == task_of(new["key"]) == KEY
+    store._write(record())
+    store._write(other)
+    store._write(old)
+    assert store.keys() == {old["key"], other["key"]}
+    for path in store.runs.iterdir():
+        # Something that looks similar is left alone.
+        path.with_suffix(".txt").touch()
+    store._write(new)
+    assert store.records() == sorted([new, other], key=lambda each: each["key"])
+    assert len(list(store.runs.glob("*.txt"))) == 2
+
+
+def test_records_without_a_fingerprint_are_readable(store: Store) -> None:
+    first = {"method": "own:Mine", "code": {"module_sha256": "0"}}
+    key = hashlib.sha256(json.dumps(first, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:24]
+    for old in (record(), record(key, run=first)):
+        store._write(old)
+        assert store.read(old["key"]) == old
 
 
 def test_hidden_and_foreign_files_are_no_records(store: Store) -> None:

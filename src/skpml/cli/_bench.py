@@ -102,10 +102,11 @@ def run(
     run_timeout: float | None, run_memory_mb: float | None, retry_failed: bool, limit: int | None,
     configurations: tuple[str, ...], methods: tuple[str, ...], no_report: bool, dry_run: bool,
 ) -> None:  # fmt: skip
-    """Do the runs of a suite that have no result yet, then write SUITE.html into the folder of the results.
+    """Do the runs of a suite without a result of the present code, then write SUITE.html into the folder of results.
 
     It can be stopped at any time, even by killing it: the same command continues. Several processes can work on one
-    folder. A run that ends its process is recorded as failed, and the others go on. The exit code is 3 if runs failed.
+    folder. A result of older code is kept until the run is done again. A run that ends its process is recorded as
+    failed, and the others go on. The exit code is 3 if runs failed.
 
     \b
     Examples:
@@ -148,24 +149,32 @@ def run(
 @_suite_options
 @_part_options
 @click.option("--failed", is_flag=True, help="Show the tracebacks of failed runs instead.")
+@json_option
 def status(
     *, suite: str, data_home: Path | None, folder: Path, configurations: tuple[str, ...],
-    methods: tuple[str, ...], failed: bool,
+    methods: tuple[str, ...], failed: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show the progress of a suite, its failures, and the expected time of the rest.
+    """Show the progress of a suite, results of older code, failures, and the expected time of the rest.
+
+    The code of a run is the method, what it imports from the library, and the evaluation. If it has changed, the result
+    is of older code, and 'skpml bench run' does the run again.
 
     \b
     Examples:
       skpml bench status paper --data FOLDER
       skpml bench status mine.toml --failed -m mine
+      skpml bench status paper --folder results --json
     """
     plan = _load_plan(suite, data_home).only(configurations=configurations, methods=methods)
     from skpml.cli import _bench_output as output
-    from skpml.experiments import Store, check_names
+    from skpml.experiments import Store, check_names, find_status
 
     check_names(plan)
     store = Store(folder)
-    keys = [run.key for run in plan.runs]
+    if as_json:
+        say(json.dumps(find_status(plan, store).to_json(), indent=1, ensure_ascii=False))
+        return
+    keys = [entry.run.key for entry in plan.entries]
     failures = [record for record in store.records(keys) if record["status"] == "failed"]
     if failed:
         output.show_tracebacks(plan, failures)
@@ -315,7 +324,7 @@ def _write_report(plan: Plan, folder: Path) -> None:
         show_warning(f"{target} is not a report and was not replaced; 'skpml bench report' writes elsewhere")
         return
     # If every run failed, the page says so; an earlier report must not be mistaken for these runs.
-    if store.records(run.key for run in plan.runs):
+    if store.records(entry.run.key for entry in plan.entries):
         write_report(collect(plan, store.records()), target)
         say(f"Wrote {target}.")
 

@@ -30,37 +30,42 @@ def warn_of_absent(plan: Plan) -> None:
 
 
 def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
-    """Print the runs of each configuration and method, and the expected time."""
+    """Print the runs of each configuration and method, which results are of older code, and the expected time."""
     store = experiments.Store(folder)
-    states = {run.key: "to do" for run in plan.runs}
-    for record in store.records(states):
-        if record["status"] == "done" or not retry_failed:
-            states[record["key"]] = record["status"]
+    status = experiments.find_status(plan, store)
+    to_do = {run for run, state in status.states.items() if state in ("missing", "older")}
+    to_do |= {run for run, state in status.states.items() if state == "failed" and retry_failed}
+    states = {run: "to do" if run in to_do else state for run, state in status.states.items()}
     timing = experiments.Timing(store.records())
-    cells: dict[tuple[str, str], dict[str, Run]] = defaultdict(dict)
+    cells: dict[tuple[str, str], dict[Run, str]] = defaultdict(dict)
     for entry in plan.entries:
-        if entry.run.key in states:
-            cells[entry.run.configuration, entry.label][entry.run.key] = entry.run
+        if entry.run in states:
+            cells[entry.run.configuration, entry.label][entry.run] = states[entry.run]
     numbers = ("runs", "done", "failed", "to do", "remaining time")
     table = make_table("configuration", "method", *numbers, right=numbers)
     for (configuration, label), runs in cells.items():
-        found = [states[key] for key in runs]
-        waiting = [run for key, run in runs.items() if states[key] == "to do"]
+        found = list(runs.values())
+        waiting = [run for run in runs if run in to_do]
         counts = (len(runs), *(found.count(state) for state in ("done", "failed", "to do")))
         expected = str(timing.estimate(waiting)) if waiting else ""
         table.add_row(configuration, label, *map(str, counts), expected)
-    for configuration in plan.absent:
+    for configuration in status.absent:
         table.add_row(configuration, "absent", "0", "", "", "", "")
     show_table(table)
     warn_of_absent(plan)
-    waiting = [run for run in plan.runs if states[run.key] == "to do"]
-    estimate = timing.estimate(waiting)
+    estimate = timing.estimate(to_do)
     share = experiments.Estimate(estimate.seconds / jobs, estimate.unknown)
     processes = "one process" if jobs == 1 else f"{jobs} processes"
     found = list(states.values())
     failed = f" {found.count('failed')} failed," if "failed" in found else ""
-    remaining = f"; remaining time with {processes}: {share}" if waiting else ""
-    say(f"\n{found.count('done')} of {len(found)} runs are done,{failed} {len(waiting)} to do{remaining}.")
+    remaining = f"; remaining time with {processes}: {share}" if to_do else ""
+    say(f"\n{found.count('done')} of {len(found)} runs are done,{failed} {len(to_do)} to do{remaining}.")
+    if n_older := status.counts["older"]:
+        older = {label: counts["older"] for label, counts in status.by_method().items() if counts["older"]}
+        listed = ", ".join(f"{label} {count}" for label, count in older.items())
+        say(f"{n_older} of them have a result of older code, which is shown until they are done: {listed}.")
+    if status.complete:
+        say("The suite is complete, and all results are of the present code.")
     if estimate.unknown:
         say(f"The time of {estimate.unknown} runs is unknown: no similar run has been measured in {folder}.")
 
@@ -80,7 +85,8 @@ def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:
 
 def warn_of_mixed_data(plan: Plan, folder: Path) -> None:
     """Warn of configurations whose results come from different data."""
-    for name in experiments.find_mixed_data(experiments.Store(folder).records(run.key for run in plan.runs)):
+    keys = (entry.run.key for entry in plan.entries)
+    for name in experiments.find_mixed_data(experiments.Store(folder).records(keys)):
         show_warning(
             f"the results on {name} come from different data with that name; use a new folder of results, or remove "
             f"those of {name} from {folder / 'runs'}"

@@ -7,6 +7,7 @@ from skpml.experiments._export import (  # noqa: F401
     format_number,
     format_p_value,
 )
+from skpml.experiments._metrics import greater_is_better, metric_title  # noqa: F401
 from skpml.experiments._ranking import (  # noqa: F401
     PairComparison,
     compare_methods,
@@ -20,7 +21,6 @@ from skpml.experiments._results import (  # noqa: F401
     collect,
     find_mixed_data,
     group_failures,
-    metric_title,
     place_of,
     read_published,
 )
@@ -35,6 +35,7 @@ from skpml.experiments._runner import (  # noqa: F401
     run_plan,
 )
 from skpml.experiments._runs import Plan, Run, expand  # noqa: F401
+from skpml.experiments._status import Status, find_status  # noqa: F401
 from skpml.experiments._store import PACK_NAME, Store, pack  # noqa: F401
 from skpml.experiments._suite import Suite, SuiteError, load_suite, shipped_suites
 from skpml.experiments._worker import WorkerDied

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from skpml._sharing import SharedWork
-from skpml.base import BasePMLClassifier
+from skpml.base import BasePMLClassifier, automatic_threshold
 from skpml.datasets import PartialDataset, content_checksum, load_dataset, read_dataset
+from skpml.experiments._metrics import COMMON_HAMMING_LOSS
 from skpml.experiments._runs import Run, custom_estimator, data_file
-from skpml.metrics import denoising_scores, evaluate
+from skpml.metrics import denoising_scores, evaluate, hamming_loss
 from skpml.reference import Oracle
 from skpml.registry import get_method
 
@@ -88,19 +89,25 @@ def classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork 
     (train, test), model = data.rows, make_estimator(run, data.folder)
     X, dataset, truth = data.X, data.dataset, data.dataset.truth
     assert truth is not None
+    # A ceiling is tuned on true labels too.
+    labels = truth if run.trained_on == "truth" else dataset.candidates
     if run.tuning is not None:
         with _measure(result, "tune_seconds", work):
-            result["chosen"] = _tune(run, model, X[train], dataset.candidates[train], truth[train])
+            result["chosen"] = _tune(run, model, X[train], labels[train], truth[train])
         model.set_params(**result["chosen"])
     if not isinstance(model, BasePMLClassifier):
         model = Oracle(model, on_empty="ignore")
-    labels = truth if run.trained_on == "truth" else dataset.candidates
     with _measure(result, "fit_seconds", work):
         model.fit(X[train], labels[train])
     with _measure(result, "predict_seconds", work):
         scores = model.decision_function(X[test])
         decisions = model.predict(X[test]) if isinstance(model, Oracle) else scores > model.threshold_
-    result["metrics"] = plain(evaluate(truth[test], scores, decisions))
+    # In parts as large as the test fold, so that the memory of the run stays that of the method.
+    parts = [model.decision_function(X[rows]) for rows in np.array_split(train, run.folds - 1)]
+    common = common_threshold(np.concatenate(parts), labels[train])
+    metrics = evaluate(truth[test], scores, decisions)
+    metrics[COMMON_HAMMING_LOSS] = hamming_loss(truth[test], scores > common)
+    result["metrics"] = plain(metrics)
     inner = model.estimator_ if isinstance(model, Oracle) else model
     if run.kind == "decomposition" and run.trained_on == "candidates" and hasattr(inner, "confidences_"):
         recovered = denoising_scores(dataset.candidates[train], truth[train], inner.confidences_)
@@ -112,13 +119,24 @@ def classify(run: Run, data: FoldData, result: dict[str, Any], work: SharedWork 
         result["history"] = plain(inner.history_)
 
 
+def common_threshold(scores: NDArray[Any], candidates: NDArray[Any]) -> float:
+    """Estimate a threshold for the scores of any method, from scores and candidates of the training rows.
+
+    This is the rule of ``threshold="auto"`` with both levels, of clear negatives and of sure candidates, taken from the
+    scores. The scale of the scores does not matter then. No true label is used.
+    """
+    lowest = scores.min()
+    shifted = scores - lowest
+    return automatic_threshold(shifted, candidates, shifted)[0] + float(lowest)
+
+
 def make_estimator(run: Run, folder: Path | None) -> Any:
     """Create the unfitted estimator of a run, with the seed of the fold.
 
     Empty rows and labels are ignored: they are a property of the split, the same for every method.
     """
     custom = ":" in run.method
-    model = custom_estimator(run.method, folder, run.code) if custom else get_method(run.method)()
+    model = custom_estimator(run.method, folder, run) if custom else get_method(run.method)()
     known = model.get_params()
     # Different for every fold, the same for all methods: they draw the same anchors and can share them.
     defaults = {"random_state": run.seed * run.folds + (run.fold or 0), "on_empty": "ignore"}
@@ -128,7 +146,7 @@ def make_estimator(run: Run, folder: Path | None) -> Any:
     return model.set_params(**{**{k: v for k, v in defaults.items() if k in known}, **run.parameters})
 
 
-def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str, Any]:
+def _tune(run: Run, model: Any, X: Any, labels: Any, truth: Any) -> dict[str, Any]:
     # Imported on demand: most suites need no tuning.
     from skpml.model_selection import select_parameters
 
@@ -138,7 +156,7 @@ def _tune(run: Run, model: Any, X: Any, candidates: Any, truth: Any) -> dict[str
         model,
         run.tuning["grid"],
         X,
-        candidates,
+        labels,
         selector=selector,
         # The only place where true labels could leak into a label-free selection.
         truth=truth if selector == "oracle" else None,

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from skpml._sharing import SharedWork
 from skpml.experiments._evaluate import FoldData, classify, messages_of
+from skpml.experiments._fingerprint import find_commit
 from skpml.experiments._runs import Run
 from skpml.experiments._store import RECORD_FORMAT
 
@@ -98,6 +99,7 @@ def _provenance(started: str) -> dict[str, Any]:
     """Return what the records of all runs in this process have in common."""
     return {
         "versions": _versions(),
+        "commit": find_commit(),
         "threads": _THREADS,
         "started": started,
         "platform": platform.platform(),

@@ -9,15 +9,9 @@ from typing import NamedTuple, cast
 
 import pandas as pd
 
+from skpml.experiments._metrics import greater_is_better, metric_title, title_with_arrow
 from skpml.experiments._ranking import Ranking, rank_methods
-from skpml.experiments._results import (
-    PUBLISHED,
-    Results,
-    greater_is_better,
-    metric_title,
-    select,
-    title_with_arrow,
-)
+from skpml.experiments._results import PUBLISHED, STATISTICS, Results, select
 from skpml.experiments._suite import dataset_of
 
 FORMATS = {"csv": "csv", "latex": "tex", "markdown": "md"}
@@ -101,7 +95,10 @@ def mark_best(results: Results, table: pd.DataFrame, metric: str, digits: int = 
 
 
 def format_table(table: pd.DataFrame, marks: pd.DataFrame | None, style: CellStyle) -> pd.DataFrame:
-    """Format a wide table: one text per configuration and method, such as ``0.812 ± 0.010 (9/10)``."""
+    """Format a wide table: one text per configuration and method, such as ``0.812 ± 0.010 (9/10)``.
+
+    The first ± is over folds, the second, with several seeds, over seeds.
+    """
     formatted = pd.DataFrame("", index=table.index, columns=table.columns.unique(0), dtype=object)
     for label in list(formatted.columns):
         for name, row in zip(table.index, table[label].itertuples(), strict=True):
@@ -110,8 +107,8 @@ def format_table(table: pd.DataFrame, marks: pd.DataFrame | None, style: CellSty
             else:
                 mark = "plain" if marks is None else str(marks.at[name, label])
                 text = getattr(style, mark).format(style.escape(format_number(row.mean, DIGITS)))
-                if math.isfinite(row.std):
-                    text += style.spread.format(format_number(row.std, DIGITS))
+                for spread in filter(math.isfinite, (row.fold_std, row.seed_std)):
+                    text += style.spread.format(format_number(spread, DIGITS))
                 text += f" ({row.runs}/{row.expected})" if row.state == "incomplete" else ""
             formatted.at[name, label] = text
     return formatted
@@ -185,10 +182,11 @@ def _export_table(
     """Write the table of a metric; CSV has all digits, others mark the best and add ranks and notes."""
     table = results.table(metric, published=published)
     if format == "csv":
+        kept = ["mean", "fold_std", *(["seed_std"] if len(results.suite.seeds) > 1 else [])]
         parts = [
             (label, part)
             for label, part in cast(list[tuple[str, str]], list(table.columns))
-            if part in ("mean", "std") or (part == "runs" and results.role(label) != "published")
+            if part in kept or (part in ("runs", "older") and results.role(label) != "published")
         ]
         exact = table[parts].set_axis([f"{label} {part}" for label, part in parts], axis=1)
         return _render_csv(exact.reset_index())
@@ -223,11 +221,11 @@ def _export_ranks(results: Results, format: str) -> str:
 def _export_sweeps(results: Results, metric: str) -> str:
     """Write every point of every sweep as CSV, one row each."""
     rows = [
-        [*swept, *place, *cell.summarize(metric)[:3]]
+        [*swept, *place, *cell.summarize(metric)[:4]]
         for swept, cells in results.sweeps.items()
         for place, cell in cells.items()
     ]
-    columns = ["method", "parameter", "value", "configuration", "mean", "std", "runs"]
+    columns = ["method", "parameter", "value", "configuration", *STATISTICS[:4]]
     return _render_csv(pd.DataFrame(rows, columns=columns))
 
 
@@ -241,8 +239,8 @@ def export_tables(
     results : Results
         Results of a suite.
     formats : sequence of {"csv", "latex", "markdown"}
-        CSV contains mean, standard deviation and number of runs with all digits. LaTeX needs booktabs; like Markdown, it
-        marks the best and second best method, and adds average ranks and notes.
+        CSV contains mean, standard deviations and numbers of runs with all digits. LaTeX needs booktabs; like Markdown,
+        it marks the best and second best method, and adds average ranks and notes.
     published : DataFrame, optional
         Published results to add, as :func:`read_published` returns them.
 
@@ -273,7 +271,7 @@ def _slug(text: str) -> str:
 def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]:
     """What a reader must know about a table of results."""
     notes = [
-        "Mean ± sample standard deviation over folds and seeds.",
+        _describe_spread(results),
         f"{'Higher' if greater_is_better(metric) else 'Lower'} is better.",
         f"The best and the second best method of a row are marked, as printed to {DIGITS} decimals; equal figures "
         "share a mark.",
@@ -288,9 +286,23 @@ def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]
         notes.append(f"Neither marked nor ranked: {', '.join(unranked)}.")
     if "published" in roles.values():
         notes.append("Published results were not measured here; they are neither marked nor ranked.")
+    if older := results.older:
+        listed = ", ".join(f"{label} ({count} runs)" for label, count in older.items())
+        notes.append(f"Results of older code, which the present code may not reproduce: {listed}.")
     if (select(table, "state") == "incomplete").any(axis=None):
         notes.append("A fraction after a result is the number of finished runs; such results are not ranked.")
     return notes
+
+
+def _describe_spread(results: Results) -> str:
+    """Say what ± is."""
+    suite = results.suite
+    seeds = f"standard deviation of the means of the {len(suite.seeds)} seeds (noise and folds)"
+    if len(suite.only_folds or range(suite.folds)) == 1:
+        return f"Mean ± {seeds}." if len(suite.seeds) > 1 else "Results of one run."
+    if len(suite.seeds) > 1:
+        return f"Mean over all runs ± sample standard deviation over folds within a seed ± {seeds}."
+    return "Mean ± sample standard deviation over folds."
 
 
 def ranking_notes(ranking: Ranking) -> list[str]:

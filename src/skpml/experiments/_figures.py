@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from skpml.experiments._metrics import metric_title
 from skpml.experiments._ranking import Ranking
-from skpml.experiments._results import Results, metric_title
+from skpml.experiments._results import Results
 
 # Drawn in colors that occur nowhere else, which are then replaced by those of the page, light or dark.
 INK = "#010203"
@@ -170,7 +172,9 @@ def _complete_points(values: Sequence[Any], table: pd.DataFrame, columns: list[s
     for name in columns:
         for value, row in zip(values, table[name].itertuples(), strict=True):
             if row.state == "done":
-                lines.setdefault(name, []).append((value, row.mean, row.std if row.std > 0 else 0.0))
+                # Without folds, the spread is that of the seeds.
+                spread = row.seed_std if math.isnan(row.fold_std) else row.fold_std
+                lines.setdefault(name, []).append((value, row.mean, spread if spread > 0 else 0.0))
     return lines
 
 

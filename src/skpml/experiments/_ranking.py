@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from skpml import stats
-from skpml.experiments._results import Results, greater_is_better, select
+from skpml.experiments._metrics import greater_is_better
+from skpml.experiments._results import Results, select
 
 # With a smaller distance between ceiling and floor, a share of it is mostly chance.
 SMALLEST_GAP = 0.002

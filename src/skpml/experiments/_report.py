@@ -15,16 +15,9 @@ from skpml._writing import inline_files, page_environment, replacing, require_pa
 from skpml.experiments import _export as export
 from skpml.experiments import _figures as figures
 from skpml.experiments._export import DIGITS, format_number, format_p_value, format_table, ranking_notes
+from skpml.experiments._metrics import greater_is_better, metric_title, title_with_arrow
 from skpml.experiments._ranking import SMALLEST_GAP, NoiseGap, Ranking, measure_costs, noise_gap, rank_methods
-from skpml.experiments._results import (
-    Results,
-    gather_provenance,
-    greater_is_better,
-    metric_title,
-    place_of,
-    select,
-    title_with_arrow,
-)
+from skpml.experiments._results import Results, gather_provenance, place_of, select
 
 # Longer names are broken where a table is wider than the page.
 _LONG_NAME = 24

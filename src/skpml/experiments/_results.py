@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from skpml.experiments._metrics import greater_is_better
 from skpml.experiments._runs import Plan
+from skpml.experiments._store import task_of
 from skpml.experiments._suite import Suite
-from skpml.metrics import METRICS
 
 Record = Mapping[str, Any]
 
 PUBLISHED = "published, not measured here"
-STATISTICS = ("mean", "std", "runs", "expected", "state")
 
-_DENOISING = {
-    "precision": "Precision of removal",
-    "recall": "Recall of removal",
-    "f1": "F1 of removal",
-    "auc": "Denoising AUC",
-}
 _LONGEST_MESSAGE = 300
+
+
+class Summary(NamedTuple):
+    """Statistics of the runs of one method on one configuration."""
+
+    mean: float
+    fold_std: float
+    seed_std: float
+    runs: int
+    expected: int
+    older: int
+    state: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """All runs of one method on one configuration: finished, failed, and how many there should be."""
+    """All runs of one method on one configuration: finished, failed, and how many there should be.
+
+    older: number of these runs that were done by older code.
+    """
 
     records: tuple[Record, ...]
     failures: tuple[Record, ...]
     expected: int
+    older: int = 0
 
     @property
     def state(self) -> str:
@@ -44,16 +55,30 @@ class Cell:
             return "done" if len(self.records) >= self.expected else "incomplete"
         return "failed" if self.failures else "missing"
 
-    def summarize(self, metric: str, absent: bool = False) -> tuple[float, float, int, int, str]:
-        """Return mean, sample standard deviation, number of runs, expected number, and state."""
+    def summarize(self, metric: str, absent: bool = False) -> Summary:
+        """Compute mean and standard deviations of a metric."""
         # NaN if the metric is undefined.
         values = np.array([record["metrics"].get(metric) for record in self.records], dtype=float)
         state = "absent" if absent and self.state == "missing" else self.state
+        seeds = np.array([record["run"]["seed"] for record in self.records])
         if not np.isfinite(values).all():
-            state, values = "undefined", values[:0]
-        mean = float(values.mean()) if len(values) else float("nan")
-        std = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-        return mean, std, len(self.records), self.expected, state
+            state, values, seeds = "undefined", values[:0], seeds[:0]
+        groups = [values[seeds == seed] for seed in np.unique(seeds)]
+        # Sums of squares around the mean of each seed, with the degrees of freedom that are left.
+        freedom = len(values) - len(groups)
+        within = sum(((group - group.mean()) ** 2).sum() for group in groups)
+        return Summary(
+            mean=float(values.mean()) if len(values) else float("nan"),
+            fold_std=math.sqrt(within / freedom) if freedom > 0 else float("nan"),
+            seed_std=float(np.std([g.mean() for g in groups], ddof=1)) if len(groups) > 1 else float("nan"),
+            runs=len(self.records),
+            expected=self.expected,
+            older=self.older,
+            state=state,
+        )
+
+
+STATISTICS = Summary._fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +97,10 @@ class Results:
         Configurations without data and records, and why.
     n_records, n_other : int
         Number of records, and of those that do not belong to the suite.
+
+    See Also
+    --------
+    collect : Makes this object from records.
     """
 
     suite: Suite
@@ -125,9 +154,10 @@ class Results:
         Returns
         -------
         DataFrame
-            One row per configuration. Columns have two levels: the label of a method, and ``mean``, ``std`` (sample
-            standard deviation), ``runs``, ``expected`` and ``state`` (``done``, ``incomplete``, ``failed``,
-            ``missing``, ``absent``, ``undefined``, ``published`` or ``not published``).
+            One row per configuration. Columns have two levels: the label of a method, and ``mean`` (over all runs),
+            ``fold_std`` (sample standard deviation over folds within a seed), ``seed_std`` (of the means of the seeds;
+            NaN with one seed), ``runs``, ``expected``, ``older`` (runs by older code) and ``state`` (``done``,
+            ``incomplete``, ``failed``, ``missing``, ``absent``, ``undefined``, ``published`` or ``not published``).
         """
         greater_is_better(metric)
         names = self.suite.configurations
@@ -139,7 +169,8 @@ class Results:
         for method in dict.fromkeys(rows["method"]):
             found = rows[rows["method"] == method].set_index("configuration").reindex(names)
             states = np.where(found["mean"].notna(), "published", "not published")
-            values = dict(zip(STATISTICS, (found["mean"], found["std"], 0, 0, states), strict=True))
+            columns = (found["mean"], found["std"], float("nan"), 0, 0, 0, states)
+            values = dict(zip(STATISTICS, columns, strict=True))
             added |= {(f"{method} ({PUBLISHED})", name): value for name, value in values.items()}
         return pd.concat([table, pd.DataFrame(added, index=table.index)], axis=1) if added else table
 
@@ -157,6 +188,14 @@ class Results:
         for (label, parameter), cells in self.sweeps.items():
             for (value, configuration), cell in cells.items():
                 yield f"{label}, {parameter} = {value}", configuration, cell
+
+    @property
+    def older(self) -> dict[str, int]:
+        """Number of runs of each method whose result is of older code; empty if there is none."""
+        counts: Counter[str] = Counter()
+        for label, _, cell in self._all_cells():
+            counts[label] += cell.older
+        return {label: count for label, count in counts.items() if count}
 
     def records(self) -> list[Record]:
         """List all records of the suite, finished and failed, each run once.
@@ -193,23 +232,6 @@ def select(table: pd.DataFrame, statistic: str) -> pd.DataFrame:
     return pd.DataFrame(table.xs(statistic, axis=1, level=1) if table.shape[1] else None, index=table.index)
 
 
-def metric_title(metric: str) -> str:
-    """Return the title of a metric."""
-    return METRICS[metric].title if metric in METRICS else _DENOISING.get(metric, metric)
-
-
-def title_with_arrow(metric: str) -> str:
-    """Return the title of a metric, with an arrow towards better values."""
-    return f"{metric_title(metric)} {'↑' if greater_is_better(metric) else '↓'}"
-
-
-def greater_is_better(metric: str) -> bool:
-    """Whether larger values of a metric are better."""
-    if metric not in METRICS and metric not in _DENOISING:
-        raise ValueError(f"unknown metric {metric!r}; choose from {', '.join((*METRICS, *_DENOISING))}")
-    return METRICS[metric].greater_is_better if metric in METRICS else True
-
-
 def read_published(path: str | Path) -> pd.DataFrame:
     """Read published results to show beside measured ones.
 
@@ -242,7 +264,8 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
     plan : Plan
         The runs.
     records : iterable of dict
-        In any order. Records of other suites, and of earlier contents of data files and modules, are only counted.
+        In any order. A run without a record of the present code gets one of older code, if there is one; tables and
+        reports say so. Records of other suites, and of earlier contents of data files, are only counted.
 
     Returns
     -------
@@ -251,13 +274,19 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
     """
     suite = plan.suite
     by_key = {record["key"]: record for record in records}
+    # The latest of each task, whatever its code.
+    by_task = {task_of(record["key"]): record for record in sorted(by_key.values(), key=_started)}
     found: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    older: Counter[tuple[str, ...]] = Counter()
     used: dict[str, str] = {}
     for planned in plan.entries:
-        if record := by_key.get(planned.run.key):
+        run = planned.run
+        if record := by_key.get(run.key) or by_task.get(run.task):
             parameter, value = planned.swept or ("", "")
-            found[planned.label, parameter, str(value), planned.run.configuration].append(record)
-            used[planned.run.key] = planned.run.configuration
+            place = (planned.label, parameter, str(value), run.configuration)
+            found[place].append(record)
+            older[place] += record["key"] != run.key
+            used[run.task] = run.configuration
     folds = len(suite.only_folds or range(suite.folds))
 
     def make_cell(*place: str) -> Cell:
@@ -266,6 +295,7 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
             records=tuple(record for record in own if record["status"] == "done"),
             failures=tuple(record for record in own if record["status"] != "done"),
             expected=len(suite.seeds) * folds,
+            older=older[place],
         )
 
     return Results(
@@ -287,8 +317,12 @@ def collect(plan: Plan, records: Iterable[Record]) -> Results:
         },
         absent={name: why for name, why in plan.absent.items() if name not in used.values()},
         n_records=len(by_key),
-        n_other=len(by_key) - len(used),
+        n_other=sum(task_of(key) not in used for key in by_key),
     )
+
+
+def _started(record: Record) -> str:
+    return str((record.get("provenance") or {}).get("started", ""))
 
 
 def gather_provenance(results: Results) -> dict[str, Any]:
@@ -313,6 +347,8 @@ def gather_provenance(results: Results) -> dict[str, Any]:
         "n_done": len(done),
         "n_failed": len(failed),
         "n_other": results.n_other,
+        "older": results.older,
+        "commits": _count_commits(facts),
         "versions": versions,
         "settings": {name: _distinct(fact.get(name) for fact in facts) for name in ("threads", "platform")},
         "mixed_versions": [package for package, found in versions.items() if len(found) > 1],
@@ -324,6 +360,15 @@ def gather_provenance(results: Results) -> dict[str, Any]:
         },
         "started": starts[:1] + starts[-1:],
     }
+
+
+def _count_commits(facts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Count runs by the commit of the library, the most common first."""
+    counts: Counter[str] = Counter()
+    for fact in facts:
+        if commit := fact.get("commit"):
+            counts[f"{commit['id'][:12]}{' with uncommitted changes' if commit['changed'] else ''}"] += 1
+    return dict(counts.most_common())
 
 
 def _distinct(values: Iterable[Any]) -> list[str]:

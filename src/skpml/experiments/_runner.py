@@ -269,14 +269,13 @@ def check_names(plan: Plan) -> None:
 
 def check_methods(plan: Plan) -> None:
     """Raise SuiteError for custom methods that cannot be imported, or lack a parameter that is set."""
-    code = {entry.run.method: entry.run.code for entry in plan.entries}
-    labels = {entry.label for entry in plan.entries}
+    runs = {entry.label: entry.run for entry in plan.entries}
     for position, method in enumerate(plan.suite.methods):
-        if ":" not in method.name or method.label not in labels:
+        if ":" not in method.name or method.label not in runs:
             continue
         place: KeyPath = ("methods", position)
         try:
-            model = custom_estimator(method.name, plan.suite.folder, code.get(method.name))
+            model = custom_estimator(method.name, plan.suite.folder, runs[method.label])
         except SuiteError as error:
             raise plan.suite._error_at((*place, "name"), error.problem) from error
         for path, problem in find_unknown_parameters(method, place, model.get_params()):

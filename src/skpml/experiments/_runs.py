@@ -6,18 +6,29 @@ import hashlib
 import importlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 from skpml.datasets import DIGITS, REGISTRY, load_dataset, present_files
-from skpml.experiments._store import key_of
+from skpml.experiments._fingerprint import fingerprint, local_modules
+from skpml.experiments._store import key_of, task_of
 from skpml.experiments._suite import MethodEntry, Suite, SuiteError, dataset_of, is_data_file, suggest
 
-# File and content that each custom module of this process was imported from.
-_IMPORTED: dict[str, tuple[Path, dict[str, Any]]] = {}
+
+@dataclass
+class _Imported:
+    """What a custom module of this process was imported from, and the fingerprints of runs that it is right for."""
+
+    folder: Path | None
+    digests: dict[str, str]
+    codes: set[str] = field(default_factory=set)
+
+
+_IMPORTED: dict[str, _Imported] = {}
+_CHANGED = "has changed since its runs were planned; repeat the command to do them with the new code"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,7 +36,7 @@ class Run:
     """One fit and one score. Independent of the suite: suites with a common run share its result.
 
     A decomposition also scores the confidences of training rows. data: digest and reading options of a data file; None
-    for data that are loaded by name. code: digest of the module of a custom method; None for all others.
+    for data that are loaded by name. code: fingerprint of the code that does the run.
     """
 
     configuration: str
@@ -39,21 +50,27 @@ class Run:
     history: bool = False
     kind: Literal["classification", "decomposition"] = "classification"
     data: dict[str, Any] | None = None
-    code: dict[str, Any] | None = None
+    code: str | None = None
 
     @property
     def content(self) -> dict[str, Any]:
         """All fields, for JSON."""
-        content = asdict(self)
-        if self.code is None:
-            # Omitted so that keys are the same as before this field was added.
-            del content["code"]
-        return content
+        return asdict(self)
 
     @cached_property
     def key(self) -> str:
         """Identity of the run, by its content."""
         return key_of(self.content)
+
+    @cached_property
+    def task(self) -> str:
+        """Identity of what is to be done, by any code."""
+        return task_of(self.key)
+
+    def compute_code(self, folder: Path | None) -> str:
+        """Return the fingerprint of the present code; `folder` is that of the suite."""
+        from_file, tuned = self.data is not None, self.tuning is not None
+        return fingerprint(self.method, folder=folder, tuned=tuned, from_file=from_file)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.key == other.key
@@ -165,9 +182,9 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
     {}
     """
     absent = {name: why for name in suite.configurations if (why := _find_absent(suite, name, data_home))}
-    code = {method.name: code_facts(method.name, suite.folder) for method in suite.methods}
+    codes: dict[Any, str] = {}
     entries = [
-        PlannedRun(method.label, Run(data=data, code=code[method.name], **place, **variant), swept)
+        PlannedRun(method.label, _with_code(Run(data=data, **place, **variant), suite.folder, codes), swept)
         for name in suite.configurations
         # The runs on a data file are identified by its content.
         if not (name in absent and is_data_file(name))
@@ -178,6 +195,14 @@ def expand(suite: Suite, *, data_home: str | Path | None = None) -> Plan:
     ]
     home = None if data_home is None else Path(data_home).expanduser().resolve()
     return Plan(suite, entries, absent, home)
+
+
+def _with_code(run: Run, folder: Path | None, codes: dict[Any, str]) -> Run:
+    """Add the fingerprint of the present code; `codes` keeps those of similar runs."""
+    kind = (run.method, run.tuning is None, run.data is None)
+    if kind not in codes:
+        codes[kind] = run.compute_code(folder)
+    return replace(run, code=codes[kind])
 
 
 def _size(configuration: str) -> int:
@@ -239,33 +264,25 @@ def _variants(
             yield {**common, "parameters": {**parameters, name: value}}, (name, value)
 
 
-def code_facts(name: str, folder: Path | None) -> dict[str, Any] | None:
-    """Return the digest of the module of a custom class, so that changed code means new runs.
+def check_code(run: Run, folder: Path | None) -> None:
+    """Raise SuiteError if this process would not do the run with the code that it was planned with."""
+    module = run.method.partition(":")[0]
+    loaded = _IMPORTED.get(module) if module in sys.modules else None
+    if loaded is not None and loaded.folder == folder and run.code in loaded.codes:
+        # What was imported stays the same when the file changes.
+        return
+    if run.code is not None and run.code != run.compute_code(folder):
+        raise SuiteError(f"the code of {run.method} {_CHANGED}")
 
-    None for registered methods and installed packages: only modules next to the suite count as custom code.
-    """
-    source = _source_file(name, folder)
-    return None if source is None else {"module_sha256": hashlib.sha256(source.read_bytes()).hexdigest()}
 
-
-def custom_estimator(name: str, folder: Path | None, code: dict[str, Any] | None = None) -> Any:
+def custom_estimator(name: str, folder: Path | None, run: Run | None = None) -> Any:
     """Create an estimator with default parameters from ``"package.module:Class"``, which may be next to the suite.
 
-    `code` is the digest of the module when the run was planned. Raises SuiteError if the class cannot be imported, is not
-    an estimator, or its module has changed since.
+    Raises SuiteError if the class cannot be imported, is not an estimator, or its code has changed since `run` was
+    planned.
     """
     module_name, _, class_name = name.partition(":")
-    if folder is not None and sys.path[:1] != [str(folder)]:
-        sys.path.insert(0, str(folder))
-    try:
-        module = _import_module(name, folder, code)
-    except Exception as error:
-        # A custom module can raise anything.
-        if isinstance(error, SuiteError):
-            raise
-        searched = "" if folder is None else f" (also searched in {folder})"
-        what = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-        raise SuiteError(f"the method {name!r} cannot be imported{searched}: {what}") from error
+    module = _import_module(name, folder, run)
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         found_types = [value for value in vars(module).values() if isinstance(value, type)]
@@ -283,26 +300,32 @@ def custom_estimator(name: str, folder: Path | None, code: dict[str, Any] | None
     return model
 
 
-def _source_file(name: str, folder: Path | None) -> Path | None:
-    if folder is None or ":" not in name:
-        return None
-    stem = folder.joinpath(*name.partition(":")[0].split("."))
-    return next((path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file()), None)
-
-
-def _import_module(name: str, folder: Path | None, code: dict[str, Any] | None) -> ModuleType:
-    """Import the module with the planned content; a long-running process may hold an earlier version."""
-    module, source, now = name.partition(":")[0], _source_file(name, folder), code_facts(name, folder)
-    if source is None or now is None:
-        return importlib.import_module(module)
-    wanted = code or now
-    if module not in sys.modules or _IMPORTED.get(module) != (source, wanted):
-        if wanted != now:
-            raise SuiteError(
-                f"{source} has changed since its runs were planned; repeat the command to run the new version"
-            )
-        sys.modules.pop(module, None)
+def _import_module(name: str, folder: Path | None, run: Run | None) -> ModuleType:
+    """Import the module of a custom method; a long-running process may hold an earlier version of it."""
+    module = name.partition(":")[0]
+    code = None if run is None else run.code
+    loaded = _IMPORTED.get(module) if module in sys.modules else None
+    if loaded is not None and loaded.folder == folder and code in loaded.codes:
+        return sys.modules[module]
+    if run is not None:
+        check_code(run, folder)
+    digests = local_modules(name, folder)
+    if digests and (loaded is None or (loaded.folder, loaded.digests) != (folder, digests)):
+        loaded = None
+        for each in digests:
+            sys.modules.pop(each, None)
         importlib.invalidate_caches()
-        importlib.import_module(module)
-        _IMPORTED[module] = (source, wanted)
-    return sys.modules[module]
+    if folder is not None and sys.path[:1] != [str(folder)]:
+        sys.path.insert(0, str(folder))
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:
+        # A custom module can raise anything.
+        searched = "" if folder is None else f" (also searched in {folder})"
+        what = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise SuiteError(f"the method {name!r} cannot be imported{searched}: {what}") from error
+    loaded = loaded or _Imported(folder, digests)
+    if code is not None:
+        loaded.codes.add(code)
+    _IMPORTED[module] = loaded
+    return found

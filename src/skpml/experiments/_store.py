@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from skpml._writing import replacing
 
-RECORD_FORMAT = 1
+RECORD_FORMAT = 2
 _KEY_DIGITS = 24
 PACK_NAME = "runs.jsonl.gz"
 
@@ -30,7 +30,8 @@ class Store:
 
     ``runs/KEY.json`` contains a record, ``locks/KEY.lock`` is locked while a process works on the run (the kernel
     releases it when the process dies), ``damaged/`` keeps files that could not be read. A packed file
-    ``runs.jsonl.gz`` beside them holds many records and is read once; a file in ``runs/`` takes precedence.
+    ``runs.jsonl.gz`` beside them holds many records and is read once; a file in ``runs/`` takes precedence. The key
+    contains a fingerprint of the code; a new record replaces the files of older code.
 
     Parameters
     ----------
@@ -151,6 +152,10 @@ class Store:
             file.flush()
             # Renaming protects against a killed process; this protects against a failing machine.
             os.fsync(file.fileno())
+        for path in self.runs.glob(f"{task_of(record['key'])}*.json"):
+            # Results of older code are kept until there is one of the present code.
+            if path.stem != record["key"]:
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def _claim(self, key: str) -> Iterator[bool]:
@@ -168,8 +173,14 @@ class Store:
 
 
 def key_of(run: Mapping[str, Any]) -> str:
-    """Return the identity of a run: the first 24 hexadecimal digits of the SHA-256 of its content."""
-    return _digest(run)[:_KEY_DIGITS]
+    """Return the identity of a run: 24 hexadecimal digits of the SHA-256 of what is done, and those of the code."""
+    task = _digest({name: value for name, value in run.items() if name != "code"})[:_KEY_DIGITS]
+    return f"{task}-{run['code']}" if run.get("code") else task
+
+
+def task_of(key: str) -> str:
+    """Return the part of a key that does not depend on the code."""
+    return key.partition("-")[0]
 
 
 def _digest(content: Any) -> str:
@@ -178,12 +189,13 @@ def _digest(content: Any) -> str:
 
 
 def _is_record(content: Any, key: str) -> bool:
+    if not isinstance(content, dict) or not isinstance(run := content.get("run"), dict):
+        return False
+    # The first format had no fingerprint of the code, but a digest of the module of a custom method.
+    identities: dict[Any, str] = {1: _digest(run)[:_KEY_DIGITS], RECORD_FORMAT: key_of(run)}
     return (
-        isinstance(content, dict)
-        and content.get("format") == RECORD_FORMAT
-        and content.get("key") == key
-        and isinstance(content.get("run"), dict)
-        and key_of(content["run"]) == key
+        content.get("key") == key
+        and identities.get(content.get("format")) == key
         and content.get("status") in ("done", "failed")
         and all(name in content for name in _REQUIRED)
     )

@@ -13,11 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from skpml.datasets import READERS, reader_options, split_configuration
-from skpml.metrics import METRICS
+from skpml.experiments._metrics import DENOISING, RUN_METRICS
 from skpml.registry import get_method, list_methods
 
 PAPER_METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
-DENOISING = ("precision", "recall", "f1", "auc")
 
 # More folds than rows would have are listed before the data are seen.
 _MOST_FOLDS = 10_000
@@ -318,7 +317,7 @@ def _find_contradictions(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
         for position, value in enumerate(values := getattr(suite, key)):
             if value in values[:position]:
                 yield (key, position), f"{value!r} is listed twice"
-    known = (*METRICS, *(DENOISING if suite.kind == "decomposition" else ()))
+    known = (*RUN_METRICS, *(DENOISING if suite.kind == "decomposition" else ()))
     for position, metric in enumerate(suite.metrics):
         if metric not in known:
             yield ("metrics", position), f"there is no metric {metric!r}{suggest(metric, known)}"

@@ -30,7 +30,8 @@ import psutil
 from skpml._sharing import shared_work
 from skpml.experiments._evaluate import FoldData
 from skpml.experiments._execute import Limits, current_time, execute, record_failure
-from skpml.experiments._runs import Run
+from skpml.experiments._runs import Run, check_code
+from skpml.experiments._suite import SuiteError
 
 _LOOK_EVERY = 0.1
 # To find the children of a process is to read the table of all processes.
@@ -101,12 +102,18 @@ class Worker:
     def execute(
         self, run: Run, data_home: Path | None, suite_folder: Path | None, limits: Limits
     ) -> dict[str, Any]:
-        """Do a run and return its record, also if the run ended the process or exceeded a limit."""
+        """Do a run and return its record, also if the run ended the process or exceeded a limit.
+
+        Raises SuiteError if the process has other code than the run was planned with.
+        """
         process = self._start()
         surroundings = ({**os.environ, **_ONE_THREAD}, list(sys.path), os.getcwd())
         started = current_time()
         try:
             process.send(_Request(self.session, run, data_home, suite_folder, *surroundings))
+            # Not part of the run, and not under its limits.
+            if (answer := process.receive(Limits())) != _READY:
+                raise answer
             record: dict[str, Any] = process.receive(limits)
             record["provenance"]["limits"] = asdict(limits)
             return record
@@ -352,6 +359,12 @@ def serve(log: str) -> None:
         with shared_work() as work:
             for request in group:
                 data = data or FoldData(request.run, request.data_home, request.suite_folder)
+                try:
+                    check_code(request.run, request.suite_folder)
+                except SuiteError as error:
+                    _reply(replies, error)
+                    continue
+                _reply(replies, _READY)
                 _reply(replies, execute(request.run, data, work=work))
     os._exit(0)
 
