@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
+from skpml._sharing import shared_work
 from skpml.baselines._comes import COMES, positive_loss, solve, solve_weighted
 from skpml.linalg import ridge_factor
 from skpml.reference import CandidateRidge
@@ -139,6 +140,17 @@ def test_estimates_a_constant_rate(rate):
     model = COMES(feature_map="linear", on_empty="ignore").fit(X[:, :3], C)
     assert_allclose(model.noise_rate_, rate, atol=0.1)
     assert_allclose(model.class_prior_, truth.mean(axis=0), atol=0.1)
+
+
+def test_rates_are_estimated_once_for_all_weights(partial_problem):
+    X, candidates, _ = partial_problem
+    alone = COMES(gamma=0.1, random_state=0).fit(X, candidates).noise_rate_
+    with shared_work() as work:
+        for gamma in (1.0, 0.1, 10.0):
+            model = COMES(gamma=gamma, random_state=0).fit(X, candidates)
+            assert_array_equal(model.noise_rate_, alone)
+    # The anchors and the rates.
+    assert (work.computed, work.reused) == (2, 4)
 
 
 def test_rates_may_be_given(partial_problem):

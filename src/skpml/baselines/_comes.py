@@ -19,6 +19,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
+from skpml._sharing import once
 from skpml.base import MethodFacts
 from skpml.baselines._common import Array, MappedClassifier, Matrix
 from skpml.likelihood import check_noise_rate, estimate_noise, held_out_ridge
@@ -30,6 +31,17 @@ _HALVINGS = 40
 _CLEAR_NEGATIVE = 0.25
 # Relative error of a solution.
 _PRECISION = 1e-10
+
+
+def estimate_rates(rows: Matrix, n_labels: int) -> Matrix:
+    """Estimate the noise rate of each label from rows of mapped features and, in the last columns, candidates.
+
+    The level of clear negatives bounds a rate from above, so that some candidates of every label can be true.
+    """
+    C = rows[:, -n_labels:]
+    held_out, _ = held_out_ridge(spectrum_of(rows[:, :-n_labels]), C)
+    rates = estimate_noise(held_out, C, of_candidates=True, by_frequency=True).usable()
+    return np.minimum(rates, np.maximum(np.quantile(held_out, _CLEAR_NEGATIVE, axis=0), 0))
 
 
 def solve(X: Matrix, C: Matrix, odds: Matrix, *, gamma: float) -> Bunch:
@@ -179,14 +191,14 @@ class COMES(MappedClassifier):
     )
 
     def _fit(self, X: Any, Y: Array) -> Array:
-        given = check_noise_rate(self.noise_rate, Y.shape[1])
+        c = Y.shape[1]
+        given = check_noise_rate(self.noise_rate, c)
         mapped, C = self._map(X), Y.astype(np.float64, copy=False)
         if given is None:
-            held_out, _ = held_out_ridge(spectrum_of(mapped), C)
-            rates = estimate_noise(held_out, Y, of_candidates=True, by_frequency=True).usable()
-            rates = np.minimum(rates, np.maximum(np.quantile(held_out, _CLEAR_NEGATIVE, axis=0), 0))
+            # The same for all weights, and most of the time of a fit.
+            rates = once(estimate_rates, np.hstack([mapped, C]), c)
         else:
-            rates = np.broadcast_to(np.asarray(self.noise_rate, dtype=np.float64), (Y.shape[1],))
+            rates = np.broadcast_to(np.asarray(self.noise_rate, dtype=np.float64), (c,))
         share = C.mean(axis=0)
         self.noise_rate_: Array = np.minimum(rates, share)
         self.class_prior_: Array = (share - self.noise_rate_) / (1 - self.noise_rate_)
