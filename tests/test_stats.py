@@ -233,3 +233,16 @@ def test_one_data_set_has_ranks_and_counts_but_no_test():
     for function in (friedman, nemenyi):
         with pytest.raises(ValueError, match="at least 2 data sets"):
             function(table)
+
+
+def test_rounding_errors_break_no_tie() -> None:
+    """Means of the same numbers in another order differ in the last bit."""
+    one, other = sum([0.1, 0.2, 0.3]) / 3, sum([0.3, 0.2, 0.1]) / 3
+    assert one != other
+    table = [[one, other, 0.5], [other, one, 0.1], [0.4, 0.3, 0.2]]
+    ranks = average_ranks(table, methods=["a", "b", "c"])
+    assert ranks == {"a": (2.5 + 1.5 + 1) / 3, "b": (2.5 + 1.5 + 2) / 3, "c": (1 + 3 + 3) / 3}
+    exact = [[0.2, 0.2, 0.5], [0.2, 0.2, 0.1], [0.4, 0.3, 0.2]]
+    assert friedman(table).f_statistic == friedman(exact).f_statistic
+    (counts, _) = win_tie_loss(table, "a", methods=["a", "b", "c"])
+    assert (counts.wins, counts.ties, counts.losses) == (1, 2, 0)

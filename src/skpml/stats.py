@@ -1,7 +1,8 @@
 """Statistical comparison of methods over data sets: ranks and tests.
 
 Input is a wide table: one row per data set, one column per method, no missing values. Rank 1 is best; equal results
-share the mean of their ranks. The distributions are those of SciPy.
+share the mean of their ranks. Results are equal if they agree to 12 decimals, so that rounding errors break no tie. The
+distributions are those of SciPy.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ __all__ = [
     "win_tie_loss",
 ]
 
+# Results are fractions of few decimals, whose sums round differently: beyond this many decimals they are equal.
+_DECIMALS = 12
 # With at most this many orders of the methods, the p-value is counted; else the distribution of F is used.
 _MOST_ORDERS = 1e6
 
@@ -341,8 +344,8 @@ def win_tie_loss(
 def _check_table(
     table: Any, methods: Sequence[str] | None, n_rows: int = 1
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Return values and column names of a table without missing values."""
-    values = np.asarray(table, dtype=np.float64)
+    """Return values, without rounding errors, and column names of a table without missing values."""
+    values = np.round(np.asarray(table, dtype=np.float64), _DECIMALS)
     if values.ndim != 2:
         raise ValueError(
             f"expected one row per data set and one column per method, got shape {values.shape}."
@@ -390,8 +393,8 @@ def _compute_gains(
     if control not in names:
         raise ValueError(f"the control {control!r} is not a column; the columns are {', '.join(names)}.")
     gains = values[:, [names.index(control)]] - values
-    # Printed results are multiples of a thousandth; binary fractions must not break their ties.
-    gains = np.round(-gains if lower_is_better else gains, 12)
+    # Equal differences of different results are a tie too.
+    gains = np.round(-gains if lower_is_better else gains, _DECIMALS)
     return {name: gain for name, gain in zip(names, gains.T, strict=True) if name != control}
 
 
