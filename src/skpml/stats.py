@@ -345,7 +345,7 @@ def _check_table(
     table: Any, methods: Sequence[str] | None, n_rows: int = 1
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Return values, without rounding errors, and column names of a table without missing values."""
-    values = np.round(np.asarray(table, dtype=np.float64), _DECIMALS)
+    values = np.asarray(table, dtype=np.float64).round(_DECIMALS)
     if values.ndim != 2:
         raise ValueError(
             f"expected one row per data set and one column per method, got shape {values.shape}."

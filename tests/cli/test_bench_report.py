@@ -247,3 +247,22 @@ def test_help_shows_an_example(run: Run) -> None:
     for command in ("report", "compare", "export"):
         text = run("bench", command, "--help").stdout
         assert f"skpml bench {command} paper" in text
+
+
+def test_methods_can_be_left_out_and_folders_merged(
+    run: Run, refused: Callable[..., str], out: Path, folder: Path
+) -> None:
+    result = run("bench", "merge", "out", "out", "-o", "all")
+    assert result.exit_code == 0, result.output
+    assert len(Store(folder / "all").keys()) == len(Store(out).keys())
+    options = ("--leave-out", "ceiling", "--folder", "all")
+    assert run("bench", "report", "mine.toml", *options, "-o", "a.html").exit_code == 0
+    assert "Left out by request: ceiling." in (folder / "a.html").read_text()
+    assert run("bench", "export", "mine.toml", *options, "--with-runs").exit_code == 0
+    assert "ceiling mean" not in (folder / "tables" / "average_precision.csv").read_text()
+    # The runs are complete: leaving out is a matter of the tables.
+    assert (folder / "tables" / "runs.jsonl.gz").read_bytes() == (
+        folder / "all" / "runs.jsonl.gz"
+    ).read_bytes()
+    assert "'nothing'" in refused("bench", "report", "mine.toml", "--leave-out", "nothing", "--folder", "out")
+    assert "all" in refused("bench", "merge", "out", "-o", "all")

@@ -26,6 +26,7 @@ from skpml.datasets import write_npz
 from skpml.experiments import (
     Store,
     Suite,
+    SuiteError,
     collect,
     compare_methods,
     expand,
@@ -446,3 +447,40 @@ def test_an_unknown_metric_is_refused_by_name() -> None:
     suite = small_suite()
     with pytest.raises(ValueError, match="unknown metric 'precison'"):
         gather(suite, []).table("precison")
+
+
+def test_a_method_and_a_configuration_can_be_left_out() -> None:
+    suite = small_suite()
+    # pamb is finished on one configuration only.
+    records = [
+        r
+        for r in make_records(suite)
+        if r["run"]["method"] != "pamb" or r["run"]["configuration"] == "emotions-3"
+    ]
+    results = gather(suite, records)
+    assert rank_methods(results, METRIC).n == 1
+    part = results.leave_out(["pamb", "birds-4"])
+    ranking = rank_methods(part, METRIC)
+    assert (ranking.n, set(ranking.average_ranks)) == (3, {"pml-ma", "pml-ni"})
+    table, complete = part.table(METRIC), results.table(METRIC)
+    assert table.equals(complete.loc[table.index, table.columns])
+    assert not {"pamb", "birds-4"} & {*table.index, *table.columns.unique(0)}
+    assert any("pamb, birds-4" in note for note in table_notes(part, table, METRIC))
+    assert (part.n_records, part.n_other) == (results.n_records, results.n_other)
+    # Two methods without their control are not compared.
+    assert results.leave_out(["pml-ma"]).suite.control is None
+    assert results.leave_out([]).table(METRIC).equals(complete)
+    with pytest.raises(
+        SuiteError, match=r"no method or configuration 'pabm'.*pml-ni, pamb.*emotions-3, emotions-4"
+    ):
+        results.leave_out(["pamb", "pabm"])
+    with pytest.raises(SuiteError, match="every configuration"):
+        results.leave_out(suite.configurations)
+
+
+def test_sweeps_can_be_left_out() -> None:
+    methods = [{"name": "pml-ma", "sweep": {"low_rank_weight": [0.1, 1.0]}}, {"name": "pml-ni"}]
+    results = gather(make_suite(methods=methods, configurations=["birds-3", "birds-4"], folds=2), [])
+    assert results.leave_out(["pml-ma"]).sweeps == {}
+    (cells,) = results.leave_out(["birds-3"]).sweeps.values()
+    assert {name for _, name in cells} == {"birds-4"}

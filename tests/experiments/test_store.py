@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skpml.experiments import Store
+from skpml.experiments import Store, merge_folders
 from skpml.experiments._store import key_of, pack, task_of, unpack
 
 KEY = key_of({})
@@ -213,3 +213,53 @@ def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     store = Store(tmp_path / "none")
     assert (store.keys(), store.records(), store.damaged([KEY])) == (set(), [], [])
     assert not store.folder.exists()
+
+
+def folder_of(path: Path, *records: dict, packed: bool = False) -> Path:
+    store = Store(path)
+    store._prepare()
+    if packed:
+        (path / "runs.jsonl.gz").write_bytes(pack(records))
+    else:
+        for each in records:
+            store._write(each)
+    return path
+
+
+def run_record(seed: int, value: float, code: str = "a", **changes) -> dict:
+    run = {"method": "ridge", "configuration": "emotions-3", "seed": seed, "fold": 1, "code": code}
+    return record(key_of(run), run=run, format=2, metrics={"auc": value, "f1": None}, **changes)
+
+
+def test_folders_are_merged(tmp_path: Path) -> None:
+    shared, done = run_record(0, 0.25), run_record(1, 0.5)
+    # Another machine may round differently; a failure there does not count.
+    again = run_record(0, 0.25 + 1e-12, note="later")
+    failed = run_record(1, 0.5, status="failed")
+    older = run_record(1, 0.75, code="b")
+    folders = [
+        folder_of(tmp_path / "one", shared, failed),
+        folder_of(tmp_path / "two", again, done, older, packed=True),
+        folder_of(tmp_path / "three", failed),
+    ]
+    assert merge_folders(folders, tmp_path / "all") == 3
+    assert Store(tmp_path / "all").records() == sorted([shared, done, older], key=lambda each: each["key"])
+    with pytest.raises(FileExistsError):
+        merge_folders(folders, tmp_path / "all")
+
+
+def test_different_results_of_a_run_are_not_merged(tmp_path: Path) -> None:
+    one, two = (
+        folder_of(tmp_path / "one", run_record(7, 0.25)),
+        folder_of(tmp_path / "two", run_record(7, 0.5)),
+    )
+    with pytest.raises(ValueError, match=r"ridge on emotions-3, seed 7, fold 1 .*one and .*two") as raised:
+        merge_folders([one, two], tmp_path / "all")
+    assert run_record(7, 0.5)["key"] in str(raised.value)
+    with pytest.raises(ValueError, match=r"no result in .*empty"):
+        merge_folders([one, tmp_path / "empty"], tmp_path / "all")
+    path = Store(two)._path(run_record(7, 0.5)["key"])
+    path.write_text("{")
+    with pytest.raises(ValueError, match=f"{path.name} cannot be read"):
+        merge_folders([one, two], tmp_path / "all")
+    assert not (tmp_path / "all").exists()

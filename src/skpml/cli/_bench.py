@@ -65,6 +65,12 @@ _PUBLISHED = click.option(
 )  # fmt: skip
 
 
+_LEAVE_OUT = click.option(
+    "--leave-out", "left_out", metavar="NAME", multiple=True,
+    help="Leave out the method with this label, or this configuration; repeatable.",
+)  # fmt: skip
+
+
 @click.group()
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
@@ -190,11 +196,13 @@ def status(
 @_suite_options
 @click.option("-o", "--output", "target", metavar="FILE", default="report.html", show_default=True,
               type=click.Path(path_type=Path), help="HTML file to write.")  # fmt: skip
+@_LEAVE_OUT
 @_PUBLISHED
 @force_option
 def report(
-    *, suite: str, data_home: Path | None, folder: Path, target: Path, published: Path | None, force: bool
-) -> None:
+    *, suite: str, data_home: Path | None, folder: Path, target: Path, left_out: tuple[str, ...],
+    published: Path | None, force: bool,
+) -> None:  # fmt: skip
     """Write an HTML page with the tables, tests and figures of a suite.
 
     The page needs no network. Missing and failed runs are listed. An earlier report is replaced; other files only
@@ -203,8 +211,9 @@ def report(
     \b
     Example:
       skpml bench report paper --folder results -o paper.html
+      skpml bench report paper --leave-out pml-plr --leave-out yeastbp
     """
-    results = _load_results(suite, folder, data_home)
+    results = _load_results(suite, folder, data_home).leave_out(left_out)
     from skpml.experiments import is_report, read_published, write_report
 
     check_outputs(target, force=force or is_report(target), inputs=[published])
@@ -252,11 +261,12 @@ def compare(
               help="Only this format; repeatable.  [default: all]")  # fmt: skip
 @click.option("--with-runs", is_flag=True,
               help="Add runs.jsonl.gz, all records in one file; --folder then accepts this folder.")  # fmt: skip
+@_LEAVE_OUT
 @_PUBLISHED
 @force_option
 def export(
     *, suite: str, data_home: Path | None, folder: Path, target: Path, formats: tuple[str, ...], with_runs: bool,
-    published: Path | None, force: bool,
+    left_out: tuple[str, ...], published: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Write the tables of each metric and of the ranks as CSV, LaTeX and Markdown.
 
@@ -271,7 +281,7 @@ def export(
     from skpml.experiments import FORMATS, PACK_NAME, export_tables, pack, read_published
 
     figures = None if published is None else read_published(published)
-    texts = export_tables(results, formats or tuple(FORMATS), published=figures)
+    texts = export_tables(results.leave_out(left_out), formats or tuple(FORMATS), published=figures)
     if not texts:
         raise click.ClickException(
             f"the suite {results.suite.name} has only sweeps, which are exported as CSV: use --format csv"
@@ -288,6 +298,28 @@ def export(
             (temporary / name).write_bytes(content)
     packed = f" and {len(results.records())} records" if with_runs else ""
     say(f"Wrote {len(texts)} tables{packed} to {target}.")
+
+
+@bench.command()
+@click.argument("folders", metavar="RESULTS...", nargs=-1, required=True,
+                type=click.Path(path_type=Path, exists=True, file_okay=False))  # fmt: skip
+@click.option("-o", "--output", "target", metavar="FOLDER", required=True,
+              type=click.Path(path_type=Path, file_okay=False), help="New folder of results.")  # fmt: skip
+def merge(*, folders: tuple[Path, ...], target: Path) -> None:
+    """Merge folders of results, such as those of several machines, into a new one.
+
+    All results go to one file, runs.jsonl.gz; --folder of the other commands reads it. A run that has different results
+    in two folders is an error. Nothing is written then.
+
+    \b
+    Example:
+      skpml bench merge machine1 machine2 -o all
+    """
+    require_packages("skpml bench", "bench", "skpml.experiments")
+    from skpml.experiments import merge_folders
+
+    count = merge_folders(folders, target)
+    say(f"Wrote {count} results of {len(folders)} folders to {target}.")
 
 
 def _load_plan(suite: str, data_home: Path | None) -> Plan:

@@ -36,7 +36,7 @@ from skpml.experiments._runner import (  # noqa: F401
 )
 from skpml.experiments._runs import Plan, Run, expand  # noqa: F401
 from skpml.experiments._status import Status, find_status  # noqa: F401
-from skpml.experiments._store import PACK_NAME, Store, pack  # noqa: F401
+from skpml.experiments._store import PACK_NAME, Store, merge_folders, pack  # noqa: F401
 from skpml.experiments._suite import Suite, SuiteError, load_suite, shipped_suites
 from skpml.experiments._worker import WorkerDied
 
@@ -52,6 +52,7 @@ __all__ = [
     "expand",
     "export_tables",
     "load_suite",
+    "merge_folders",
     "rank_methods",
     "read_published",
     "run_plan",

@@ -286,6 +286,8 @@ def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]
         notes.append(f"Neither marked nor ranked: {', '.join(unranked)}.")
     if "published" in roles.values():
         notes.append("Published results were not measured here; they are neither marked nor ranked.")
+    if results.left_out:
+        notes.append(f"Left out by request: {', '.join(results.left_out)}.")
     if older := results.older:
         listed = ", ".join(f"{label} ({count} runs)" for label, count in older.items())
         notes.append(f"Results of older code, which the present code may not reproduce: {listed}.")

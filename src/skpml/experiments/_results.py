@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import pandas as pd
 from skpml.experiments._metrics import greater_is_better
 from skpml.experiments._runs import Plan
 from skpml.experiments._store import task_of
-from skpml.experiments._suite import Suite
+from skpml.experiments._suite import Suite, SuiteError
 
 Record = Mapping[str, Any]
 
@@ -97,6 +97,8 @@ class Results:
         Configurations without data and records, and why.
     n_records, n_other : int
         Number of records, and of those that do not belong to the suite.
+    left_out : tuple of str
+        Methods and configurations that :meth:`leave_out` removed.
 
     See Also
     --------
@@ -109,6 +111,55 @@ class Results:
     absent: dict[str, str]
     n_records: int
     n_other: int
+    left_out: tuple[str, ...] = ()
+
+    def leave_out(self, names: Iterable[str]) -> Results:
+        """Return the results without some methods and configurations.
+
+        A method that is not finished then no longer excludes configurations from the ranks of the others.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Labels of methods, and configurations.
+
+        Returns
+        -------
+        Results
+            The other methods on the other configurations.
+
+        Raises
+        ------
+        SuiteError
+            If the suite has no such method or configuration, or nothing is left.
+        """
+        names, suite = list(names), self.suite
+        labels = [entry.label for entry in suite.methods]
+        if unknown := [name for name in names if name not in (*labels, *suite.configurations)]:
+            known = f"methods {', '.join(labels)}; configurations {', '.join(suite.configurations)}"
+            raise SuiteError(
+                f"the suite {suite.name} has no method or configuration {unknown[0]!r} to leave out; it has {known}"
+            )
+        methods = [entry for entry in suite.methods if entry.label not in names]
+        configurations = [name for name in suite.configurations if name not in names]
+        if not methods or not configurations:
+            what = "configuration" if methods else "method"
+            raise SuiteError(f"every {what} of the suite {suite.name} is left out")
+        kept = {entry.label for entry in methods}
+        control = suite.control if suite.control in kept else None
+        update = {"methods": methods, "configurations": configurations, "control": control}
+        return replace(
+            self,
+            suite=suite.model_copy(update=update),
+            cells={p: cell for p, cell in self.cells.items() if p[0] in kept and p[1] in configurations},
+            sweeps={
+                swept: {place: cell for place, cell in cells.items() if place[1] in configurations}
+                for swept, cells in self.sweeps.items()
+                if swept[0] in kept
+            },
+            absent={name: why for name, why in self.absent.items() if name in configurations},
+            left_out=(*self.left_out, *dict.fromkeys(names)),
+        )
 
     def labels(self, *roles: str) -> list[str]:
         """List the methods without a sweep.

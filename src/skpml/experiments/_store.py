@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from skpml._writing import replacing
+from skpml._writing import replacing, replacing_folder
 
 RECORD_FORMAT = 2
 _KEY_DIGITS = 24
 PACK_NAME = "runs.jsonl.gz"
 
+# Metrics of the same run on two machines differ by less.
+_EQUAL = 1e-9
 _REQUIRED = ("run", "metrics", "provenance", "error")
 
 
@@ -199,6 +201,59 @@ def _is_record(content: Any, key: str) -> bool:
         and content.get("status") in ("done", "failed")
         and all(name in content for name in _REQUIRED)
     )
+
+
+def merge_folders(folders: Sequence[str | Path], target: str | Path) -> int:
+    """Merge folders of results into a new folder, as one packed file.
+
+    Parameters
+    ----------
+    folders : sequence of path-like
+        Folders of results; packed runs are read too.
+    target : path-like
+        The new folder. It must be empty or not exist, and appears only when it is complete.
+
+    Returns
+    -------
+    int
+        Number of results in the new folder.
+
+    Raises
+    ------
+    ValueError
+        If a folder has no result or a damaged file, or a run has different results in two folders.
+    FileExistsError
+        If the target has files.
+    """
+    merged: dict[str, tuple[dict[str, Any], Path]] = {}
+    for folder in map(Path, folders):
+        store = Store(folder)
+        keys = store.keys()
+        if not keys:
+            raise ValueError(f"there is no result in {folder}")
+        if damaged := store.damaged(keys):
+            raise ValueError(f"{damaged[0]} cannot be read: remove it, and its run can be repeated")
+        for record in store.records(keys):
+            known, place = merged.get(record["key"], (None, folder))
+            if known is None or known["status"] == "failed":
+                merged[record["key"]] = (record, folder)
+            elif record["status"] == "done" and not _agree(known["metrics"], record["metrics"]):
+                run = record["run"]
+                raise ValueError(
+                    f"{run['method']} on {run['configuration']}, seed {run['seed']}, fold {run['fold']} has different "
+                    f"results in {place} and {folder} (key {record['key']}): remove one of them"
+                )
+    with replacing_folder(Path(target), overwrite=False) as temporary:
+        (temporary / PACK_NAME).write_bytes(pack(record for record, _ in merged.values()))
+    return len(merged)
+
+
+def _agree(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> bool:
+    """Whether two runs have the same metrics; machines may differ in the last digits of a number."""
+    if set(one) != set(other):
+        return False
+    pairs = [(one[name], other[name]) for name in one]
+    return all(a == b or (a is not None and b is not None and abs(a - b) <= _EQUAL) for a, b in pairs)
 
 
 def pack(records: Iterable[Mapping[str, Any]]) -> bytes:
