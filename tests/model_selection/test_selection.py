@@ -222,6 +222,24 @@ def test_halving_finds_the_winner_of_the_grid_with_less_work():
     assert sorted(row["n_rows"] for row in halved.table) == [100] * 18 + [200] * 6 + [600] * 3
 
 
+def test_the_rows_of_a_search_can_be_limited():
+    X, candidates, _ = planted(900)
+    grid = {"blur": [1.0, 0.0]}
+    Planted.fits.clear()
+    found = select_parameters(Planted(), grid, X, candidates, max_rows=100)
+    assert Planted.fits == [66] * 6
+    assert found.parameters == {"blur": 0.0}
+    assert {row["n_rows"] for row in found.table} == {66}
+    # Which rows are drawn does not depend on their order, and as many rows as there are change nothing.
+    mixed = np.random.default_rng(1).permutation(900)
+    again = select_parameters(Planted(), {"blur": [0.0]}, X[mixed], candidates[mixed], max_rows=100)
+    assert again.score == pytest.approx(found.score, rel=1e-12)
+    assert (
+        select_parameters(Planted(), grid, X, candidates, max_rows=900).table
+        == select_parameters(Planted(), grid, X, candidates).table
+    )
+
+
 def test_pipelines_sparse_features_and_label_sets():
     X, candidates, _ = planted(120)
     pipeline = make_pipeline(StandardScaler(with_mean=False), PMLMA())
@@ -292,6 +310,8 @@ def test_bad_grids_are_refused(partial_problem, grid, error, message):
         ({"n_folds": 1}, "n_folds must be a whole number from 2 to half the 120 rows, got 1"),
         ({"n_folds": 2.5}, "n_folds must be a whole number"),
         ({"n_folds": 100}, "n_folds must be a whole number"),
+        ({"max_rows": 5}, "max_rows must be None or a whole number from 6 on, two for each fold, got 5"),
+        ({"max_rows": 50.0}, "max_rows must be None or a whole number"),
     ],
 )
 def test_bad_settings_are_refused(partial_problem, changes, message):

@@ -162,6 +162,7 @@ def _tune(run: Run, model: Any, X: Any, labels: Any, truth: Any) -> dict[str, An
         truth=truth if selector == "oracle" else None,
         n_folds=run.tuning["inner_folds"],
         search=run.tuning["search"],
+        max_rows=run.tuning.get("max_rows"),
         random_state=run.seed * run.folds + (run.fold or 0),
     )
     return dict(plain(selection.parameters))

@@ -253,7 +253,7 @@ def _variants(
     parameters = method.parameters_on(configuration)
     common: dict[str, Any] = {
         "method": method.name,
-        "tuning": None if method.tuning is None else method.tuning.model_dump(),
+        "tuning": None if method.tuning is None else method.tuning.model_dump(exclude_none=True),
         "trained_on": "truth" if method.role == "ceiling" else "candidates",
         "history": method.history,
     }

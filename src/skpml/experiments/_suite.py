@@ -62,6 +62,7 @@ class Tuning(_Part):
     grid: Grid = Field(min_length=1)
     inner_folds: int = Field(default=3, ge=2, le=_MOST_FOLDS)
     search: Literal["grid", "halving"] = "grid"
+    max_rows: int | None = Field(default=None, ge=20)
 
 
 class MethodEntry(_Part):

@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import ParameterGrid
 
 from skpml._validation import check_labels, encode_labels, is_count
-from skpml.model_selection._judging import InnerFolds, Search, Selection, Selector, judge_parameters
+from skpml.model_selection._judging import InnerFolds, Search, Selection, Selector, Split, judge_parameters
 
 # A round of halving keeps one point in so many.
 _KEEP_ONE_IN = 3
@@ -70,6 +70,7 @@ def select_parameters(
     truth: Any = None,
     n_folds: int = 3,
     search: Search = "grid",
+    max_rows: int | None = None,
     random_state: int = 0,
 ) -> Selection:
     """Choose parameters by cross-validation inside the training rows.
@@ -101,8 +102,10 @@ def select_parameters(
         Try every point on every fold, or use successive halving: each round fits the points to few rows of one fold and
         drops two thirds of them; the last points are compared on all folds. Early rounds misjudge weights whose best
         value grows with the number of rows.
+    max_rows : int or None, default=None
+        Use so many rows at most, drawn at random, to bound the cost. None uses all.
     random_state : int, default=0
-        Draws the folds.
+        Draws the folds, and the rows of ``max_rows``.
 
     Returns
     -------
@@ -133,11 +136,12 @@ def select_parameters(
     labels = encode_labels(candidates).candidates
     folds = InnerFolds(X, labels, n_folds=_check_folds(n_folds, labels.shape[0]), random_state=random_state)
     target = _check_target(selector, truth, labels).astype(np.float64)
+    inner = _keep_rows(folds, max_rows, n_folds)
     table: list[dict[str, Any]] = [{} for _ in points]
     left, n_fits, full_fits = list(range(len(points))), 0, 0.0
-    sizes = [len(train) for train, _ in folds.splits]
+    sizes = [len(train) for train, _ in inner]
     for number, parts in enumerate(_plan_rounds(len(points) if search == "halving" else 1, sizes)):
-        splits = [(folds.splits[fold][0][:n_rows], folds.splits[fold][1]) for fold, n_rows in parts]
+        splits = [(inner[fold][0][:n_rows], inner[fold][1]) for fold, n_rows in parts]
         judge = judge_parameters(
             estimator, points, folds.X, labels, splits, target=target, random_state=random_state
         )
@@ -165,6 +169,21 @@ def select_parameters(
         selector=selector,
         search=search,
     )
+
+
+def _keep_rows(folds: InnerFolds, max_rows: int | None, n_folds: int) -> list[Split]:
+    """Return the splits of the folds, with ``max_rows`` of all rows at most, as many of each fold."""
+    if max_rows is None:
+        return folds.splits
+    if not is_count(max_rows, 2 * n_folds):
+        raise ValueError(
+            f"max_rows must be None or a whole number from {2 * n_folds} on, two for each fold, got {max_rows!r}."
+        )
+    drawn = np.zeros(len(folds.numbers), dtype=np.bool_)
+    for fold in range(n_folds):
+        members = folds.shuffled[folds.numbers[folds.shuffled] == fold]
+        drawn[members[: max_rows // n_folds]] = True
+    return [(train[drawn[train]], held_out[drawn[held_out]]) for train, held_out in folds.splits]
 
 
 def _plan_rounds(n_points: int, sizes: list[int]) -> list[list[tuple[int, int]]]:
