@@ -76,7 +76,7 @@ def make_record(suite: Suite, label: str, configuration: str, fold: int, **chang
         "fold": fold,
         "method": entry.name,
         "parameters": parameters,
-        "tuning": None if entry.tuning is None else entry.tuning.model_dump(),
+        "tuning": None if entry.tuning is None else entry.tuning.model_dump(exclude_none=True),
         "trained_on": "truth" if entry.role == "ceiling" else "candidates",
         "history": entry.history,
         "kind": "decomposition" if suite.kind == "decomposition" else "classification",

@@ -345,3 +345,10 @@ def test_a_long_message_of_a_failure_is_cut_and_its_traceback_is_not() -> None:
     assert told.endswith("…")
     assert len(told) < 320
     assert traceback.count("long") == 100
+
+
+def test_the_page_says_if_floor_and_ceiling_are_not_tuned_like_the_methods() -> None:
+    suite = make_suite(configurations=["emotions-3", "birds-3"])
+    results = gather(suite, make_records(suite))
+    assert "Floor and ceiling are not both tuned, but pml-ma is" in render_report(results)
+    assert "Floor and ceiling are not both tuned" not in render_report(results.leave_out(["pml-ma"]))

@@ -30,6 +30,7 @@ from skpml.experiments import (
     collect,
     compare_methods,
     expand,
+    export_tables,
     find_status,
     load_suite,
     measure_costs,
@@ -347,6 +348,39 @@ def test_the_noise_gap_by_hand_and_where_it_has_no_value() -> None:
     assert "not above the floor (0.6000) by 0.002" in gap.undefined["emotions-4"]
     assert gap.shares["pamb"].isna().all()
     assert noise_gap(gather(small_suite(methods=[{"name": "pml-ma"}]), [])) is None
+
+
+def test_the_noise_gap_takes_a_floor_and_a_ceiling_that_are_tuned_alike() -> None:
+    tuning = {"grid": {"gamma": [0.1, 1.0]}}
+    floor = {"name": "ridge", "label": "floor", "role": "floor"}
+    ceiling = {"name": "ridge", "label": "ceiling", "role": "ceiling"}
+    tuned = [{**each, "label": f"tuned {each['label']}", "tuning": tuning} for each in (floor, ceiling)]
+    method = {"name": "pml-ma", "tuning": {"grid": {"ridge_weight": [0.1, 1.0]}}}
+
+    def gap_of(*methods: dict[str, Any]) -> Any:
+        return noise_gap(gather(small_suite(methods=[method, {"name": "pml-ni"}, *methods]), []))
+
+    both = gap_of(floor, ceiling, *tuned)
+    assert (both.floor, both.ceiling) == ("tuned floor", "tuned ceiling")
+    assert (both.alike, both.tuned, both.tuned_methods) == (True, True, [])
+    fixed = gap_of(floor, tuned[0], ceiling)
+    assert (fixed.floor, fixed.ceiling) == ("floor", "ceiling")
+    assert (fixed.alike, fixed.tuned, fixed.tuned_methods) == (True, False, ["pml-ma"])
+    unlike = gap_of(tuned[0], ceiling)
+    assert (unlike.alike, unlike.tuned, unlike.tuned_methods) == (False, False, ["pml-ma"])
+    other = gap_of(tuned[0], {**tuned[1], "parameters": {"n_anchors": 5}})
+    assert (other.alike, other.tuned) == (False, True)
+
+
+def test_a_tuned_ceiling_is_said_to_use_true_labels() -> None:
+    entry = {"name": "ridge", "role": "ceiling", "tuning": {"grid": {"gamma": [0.1, 1.0]}}}
+    assert small_suite(methods=[{"name": "pml-ma"}, entry]).method("ridge").tuned == "oracle"
+
+
+def test_published_results_of_other_suites_are_an_error() -> None:
+    suite = small_suite(metrics=["macro_auc"])
+    with pytest.raises(ValueError, match="macro_auc"):
+        export_tables(gather(suite, make_records(suite)), published=published())
 
 
 def test_the_noise_gap_is_the_same_for_a_loss_and_its_opposite() -> None:

@@ -52,7 +52,7 @@ def values_of(records: list[dict], metric: str) -> tuple[np.ndarray, list[str]]:
     for record in records:
         run = record["run"]
         for entry in SUITE.methods:
-            tuning = None if entry.tuning is None else entry.tuning.model_dump()
+            tuning = None if entry.tuning is None else entry.tuning.model_dump(exclude_none=True)
             settings = (
                 entry.name,
                 entry.parameters_on(run["configuration"]),

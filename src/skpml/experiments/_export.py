@@ -11,7 +11,7 @@ import pandas as pd
 
 from skpml.experiments._metrics import greater_is_better, metric_title, title_with_arrow
 from skpml.experiments._ranking import Ranking, rank_methods
-from skpml.experiments._results import PUBLISHED, STATISTICS, Results, select
+from skpml.experiments._results import PUBLISHED, STATISTICS, Results, check_published, select
 from skpml.experiments._suite import dataset_of
 
 FORMATS = {"csv": "csv", "latex": "tex", "markdown": "md"}
@@ -248,7 +248,13 @@ def export_tables(
     -------
     dict of file name to str
         Content of each table.
+
+    Raises
+    ------
+    ValueError
+        If no published result is about the suite.
     """
+    check_published(results.suite, published)
     metrics, texts = results.suite.metrics, {}
     for metric in metrics if results.cells else ():
         for format in formats:

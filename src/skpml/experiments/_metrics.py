@@ -27,12 +27,12 @@ RUN_METRICS: dict[str, RunMetric] = {
     **{name: RunMetric(metric.title, metric.greater_is_better) for name, metric in METRICS.items()},
     COMMON_HAMMING_LOSS: RunMetric("Hamming loss, common threshold", False),
 }
-_ALL = {**RUN_METRICS, **{name: RunMetric(title, True) for name, title in DENOISING.items()}}
+ALL_METRICS = {**RUN_METRICS, **{name: RunMetric(title, True) for name, title in DENOISING.items()}}
 
 
 def metric_title(metric: str) -> str:
     """Return the title of a metric."""
-    return _ALL[metric].title if metric in _ALL else metric
+    return ALL_METRICS[metric].title if metric in ALL_METRICS else metric
 
 
 def title_with_arrow(metric: str) -> str:
@@ -42,6 +42,6 @@ def title_with_arrow(metric: str) -> str:
 
 def greater_is_better(metric: str) -> bool:
     """Whether larger values of a metric are better."""
-    if metric not in _ALL:
-        raise ValueError(f"unknown metric {metric!r}; choose from {', '.join(_ALL)}")
-    return _ALL[metric].greater_is_better
+    if metric not in ALL_METRICS:
+        raise ValueError(f"unknown metric {metric!r}; choose from {', '.join(ALL_METRICS)}")
+    return ALL_METRICS[metric].greater_is_better

@@ -10,6 +10,7 @@ import pandas as pd
 from skpml import stats
 from skpml.experiments._metrics import greater_is_better
 from skpml.experiments._results import Results, select
+from skpml.experiments._suite import MethodEntry
 
 # With a smaller distance between ceiling and floor, a share of it is mostly chance.
 SMALLEST_GAP = 0.002
@@ -173,22 +174,38 @@ class NoiseGap:
     """Share of the distance from the floor (trained on candidates) to the ceiling (trained on truth).
 
     shares: configurations × methods; 0 is the floor, 1 the ceiling. undefined: configurations without a share, and why.
+    alike: whether floor and ceiling are the same learner, tuned in the same way. tuned: whether both are tuned.
+    tuned_methods: methods that are tuned although floor and ceiling are not, so that their shares are too large.
     """
 
     floor: str
     ceiling: str
     shares: pd.DataFrame
     undefined: dict[str, str]
+    alike: bool
+    tuned: bool
+    tuned_methods: list[str]
 
 
 def noise_gap(results: Results, metric: str = "average_precision") -> NoiseGap | None:
     """Compute ``(method − floor) / (ceiling − floor)`` from means over folds; None without floor or ceiling.
 
+    Floor and ceiling are the same learner with the same tuning, if the suite has such a pair, and rather a tuned one.
     Undefined where the ceiling does not exceed the floor by at least 0.002, or a run is missing.
     """
-    if not results.labels("floor") or not results.labels("ceiling"):
+    entries = [results.suite.method(label) for label in results.labels()]
+    pairs = [(a, b) for a in entries for b in entries if (a.role, b.role) == ("floor", "ceiling")]
+    if not pairs:
         return None
-    floor, ceiling = results.labels("floor")[0], results.labels("ceiling")[0]
+
+    def is_alike(one: MethodEntry, other: MethodEntry) -> bool:
+        same = {"label": "", "role": "method"}
+        return one.model_copy(update=same) == other.model_copy(update=same)
+
+    # The first of equal pairs.
+    chosen = max(pairs, key=lambda pair: (is_alike(*pair), all(entry.tuning for entry in pair)))
+    alike, tuned = is_alike(*chosen), all(entry.tuning for entry in chosen)
+    floor, ceiling = (entry.label for entry in chosen)
     table = results.table(metric)
     means = select(table, "mean").where(select(table, "state") == "done")
     gap = (means[ceiling] - means[floor]) * (1 if greater_is_better(metric) else -1)
@@ -204,7 +221,15 @@ def noise_gap(results: Results, metric: str = "average_precision") -> NoiseGap |
     kept = [name for name in table.index if name not in undefined]
     gains = means.loc[kept, results.labels("method")].sub(means.loc[kept, floor], axis=0)
     shares = gains.div(means.loc[kept, ceiling] - means.loc[kept, floor], axis=0)
-    return NoiseGap(floor=floor, ceiling=ceiling, shares=shares, undefined=undefined)
+    return NoiseGap(
+        floor=floor,
+        ceiling=ceiling,
+        shares=shares,
+        undefined=undefined,
+        alike=alike,
+        tuned=tuned,
+        tuned_methods=[e.label for e in entries if e.role == "method" and e.tuning and not tuned],
+    )
 
 
 def measure_costs(results: Results) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from skpml.experiments import _figures as figures
 from skpml.experiments._export import DIGITS, format_number, format_p_value, format_table, ranking_notes
 from skpml.experiments._metrics import greater_is_better, metric_title, title_with_arrow
 from skpml.experiments._ranking import SMALLEST_GAP, NoiseGap, Ranking, measure_costs, noise_gap, rank_methods
-from skpml.experiments._results import Results, gather_provenance, place_of, select
+from skpml.experiments._results import Results, check_published, gather_provenance, place_of, select
 
 # Longer names are broken where a table is wider than the page.
 _LONG_NAME = 24
@@ -55,6 +55,8 @@ def write_report(results: Results, path: str | Path, *, published: pd.DataFrame 
     ------
     ImportError
         If jinja2, matplotlib or scikit-posthocs is missing.
+    ValueError
+        If no published result is about the suite.
     """
     page = render_report(results, published=published)
     with replacing(Path(path), overwrite=True) as (temporary,):
@@ -73,6 +75,7 @@ def render_report(results: Results, *, published: pd.DataFrame | None = None) ->
     )
     environment.globals["long"] = _LONG_NAME
     suite = results.suite
+    check_published(suite, published)
     rankings = {metric: rank_methods(results, metric) for metric in suite.metrics}
     tables = {metric: results.table(metric, published=published) for metric in suite.metrics}
     is_ranked = any(ranking.average_ranks for ranking in rankings.values())

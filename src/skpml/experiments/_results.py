@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skpml.experiments._metrics import greater_is_better
+from skpml.experiments._metrics import ALL_METRICS, greater_is_better
 from skpml.experiments._runs import Plan
 from skpml.experiments._store import task_of
-from skpml.experiments._suite import Suite, SuiteError
+from skpml.experiments._suite import Suite, SuiteError, suggest
+from skpml.tables import TableError
 
 Record = Mapping[str, Any]
 
 PUBLISHED = "published, not measured here"
+_PUBLISHED_COLUMNS = ("metric", "configuration", "method", "mean", "std")
 
 _LONGEST_MESSAGE = 300
 
@@ -289,7 +291,8 @@ def read_published(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : path-like
-        A CSV file with the columns metric, configuration, method, mean and std.
+        A CSV file with the columns metric (such as ``average_precision``), configuration (as in the suite), method (any
+        name), mean and std (may be empty). Other columns are ignored.
 
     Returns
     -------
@@ -298,13 +301,54 @@ def read_published(path: str | Path) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If a column is missing.
+    TableError
+        If a column is missing, a value is wrong or a result is listed twice; the message names line and column.
     """
-    table, needed = pd.read_csv(path), ("metric", "configuration", "method", "mean", "std")
-    if missing := [column for column in needed if column not in table]:
-        raise ValueError(f"{path} has no column {missing[0]!r}; published results need {', '.join(needed)}")
-    return table
+    # Blank lines are kept, so that lines can be counted.
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig")
+    if missing := [column for column in _PUBLISHED_COLUMNS if column not in table]:
+        listed = ", ".join(_PUBLISHED_COLUMNS)
+        raise TableError(f"there is no column {missing[0]!r}; published results need {listed}", path=path)
+    table = table[(table != "").any(axis=1)]
+    seen: dict[tuple[str, ...], int] = {}
+    for index, row in zip(table.index, table.to_dict("records"), strict=True):
+        for column, problem in _find_problems(row):
+            raise TableError(problem, path=path, line=index + 2, column=column, value=row[column])
+        first = seen.setdefault(tuple(row[name] for name in _PUBLISHED_COLUMNS[:3]), index + 2)
+        if first != index + 2:
+            raise TableError(f"this result is also in line {first}", path=path, line=index + 2)
+    numbers = {name: pd.to_numeric(table[name]) for name in ("mean", "std")}
+    return table.assign(**numbers).reset_index(drop=True)
+
+
+def check_published(suite: Suite, published: pd.DataFrame | None) -> None:
+    """Raise ValueError if published results are given, but none of them is about the suite."""
+    if published is None:
+        return
+    own = published["metric"].isin(suite.metrics) & published["configuration"].isin(suite.configurations)
+    if not own.any():
+        names = f"metrics {', '.join(suite.metrics)}; configurations {', '.join(suite.configurations)}"
+        raise ValueError(f"no published result is about the suite {suite.name}, which has {names}")
+
+
+def _find_problems(row: Mapping[Any, str]) -> Iterator[tuple[str, str]]:
+    """Yield columns of a row of published results with a wrong value, and what is wrong."""
+    if row["metric"] not in ALL_METRICS:
+        yield "metric", f"there is no metric {row['metric']!r}{suggest(row['metric'], ALL_METRICS)}"
+    for name in ("configuration", "method"):
+        if not row[name].strip():
+            yield name, f"the {name} is missing"
+    for name in ("mean", "std"):
+        # Not every publication has a standard deviation.
+        if not (name == "std" and row[name] == "") and not _is_finite(row[name]):
+            yield name, f"{row[name]!r} is not a number"
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def collect(plan: Plan, records: Iterable[Record]) -> Results:

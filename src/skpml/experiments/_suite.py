@@ -90,8 +90,10 @@ class MethodEntry(_Part):
 
     @property
     def tuned(self) -> Literal["fixed", "label-free", "oracle"]:
-        """How its parameters are chosen."""
-        return self.tuning.selector if self.tuning else "fixed"
+        """How its parameters are chosen; a ceiling is tuned on true labels."""
+        if self.tuning is None:
+            return "fixed"
+        return "oracle" if self.role == "ceiling" else self.tuning.selector
 
     def parameters_on(self, configuration: str) -> dict[str, Any]:
         """Return the parameters for a configuration, before any sweep or tuning."""
