@@ -221,14 +221,19 @@ def test_two_methods_are_compared(run: Run, refused: Callable[..., str], out: Pa
     precision, one_error = json.loads(result.stdout)
     expected = means(out, "average_precision")
     for name, pair in precision["values"].items():
-        assert pair == {
+        assert {side: found["mean"] for side, found in pair.items()} == {
             "one": expected["ridge{}truth", name],
             "other": expected["linear-ridge{'gamma': 1000.0}candidates", name],
         }
-    gains = [pair["one"] - pair["other"] for pair in precision["values"].values()]
+        # One seed.
+        assert pair["one"]["fold_std"] > 0
+        assert pair["one"]["seed_std"] is None
+    gains = [pair["one"]["mean"] - pair["other"]["mean"] for pair in precision["values"].values()]
     assert precision["wins"] == sum(gain > 0 for gain in gains) == precision["n"] == 3
     assert one_error["greater_is_better"] is False
-    assert one_error["wins"] == sum(p["one"] < p["other"] for p in one_error["values"].values())
+    assert one_error["wins"] == sum(
+        pair["one"]["mean"] < pair["other"]["mean"] for pair in one_error["values"].values()
+    )
     assert precision["left_out"] == {"enron-3": "absent"}
     shown = run("bench", "compare", "mine.toml", "ceiling", "heavy 100%", "--folder", "out").stdout
     assert "Average precision ↑" in shown

@@ -111,6 +111,8 @@ def test_a_record_of_new_code_replaces_that_of_older_code(store: Store) -> None:
     for path in store.runs.iterdir():
         # Something that looks similar is left alone.
         path.with_suffix(".txt").touch()
+    store._write({**new, "status": "failed"})
+    assert store.keys() == {old["key"], new["key"], other["key"]}
     store._write(new)
     assert store.records() == sorted([new, other], key=lambda each: each["key"])
     assert len(list(store.runs.glob("*.txt"))) == 2

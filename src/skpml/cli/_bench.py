@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -247,7 +248,8 @@ def compare(
 
     pairs = [compare_methods(results, one, other, metric) for metric in metrics or results.suite.metrics]
     if as_json:
-        say(json.dumps(list(map(_to_json, pairs)), indent=1, ensure_ascii=False, allow_nan=False))
+        content = [_to_json(results, pair) for pair in pairs]
+        say(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         output.show_comparison(pairs)
 
@@ -361,12 +363,22 @@ def _write_report(plan: Plan, folder: Path) -> None:
         say(f"Wrote {target}.")
 
 
-def _to_json(pair: PairComparison) -> dict[str, object]:
-    test, counts = pair.test, pair.counts
+def _to_json(results: Results, pair: PairComparison) -> dict[str, object]:
+    test, counts, table = pair.test, pair.counts, results.table(pair.metric)
+
+    def statistics(name: str, label: str) -> dict[str, float | None]:
+        row: Any = table.loc[name, label]
+        return {
+            part: row[part] if math.isfinite(row[part]) else None for part in ("mean", "fold_std", "seed_std")
+        }
+
     return {
         **{name: getattr(pair, name) for name in ("metric", "one", "other", "greater_is_better", "left_out")},
         **{name: getattr(counts, name) for name in ("wins", "ties", "losses")},
         **{name: None if test is None else getattr(test, name) for name in ("p_value", "effect_size")},
         "n": len(pair.values),
-        "values": {name: {"one": one, "other": other} for name, one, other in pair.values.itertuples()},
+        "values": {
+            name: {"one": statistics(name, pair.one), "other": statistics(name, pair.other)}
+            for name in pair.values.index
+        },
     }

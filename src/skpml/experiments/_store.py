@@ -33,7 +33,7 @@ class Store:
     ``runs/KEY.json`` contains a record, ``locks/KEY.lock`` is locked while a process works on the run (the kernel
     releases it when the process dies), ``damaged/`` keeps files that could not be read. A packed file
     ``runs.jsonl.gz`` beside them holds many records and is read once; a file in ``runs/`` takes precedence. The key
-    contains a fingerprint of the code; a new record replaces the files of older code.
+    contains a fingerprint of the code; the record of a finished run replaces the files of older code.
 
     Parameters
     ----------
@@ -154,10 +154,11 @@ class Store:
             file.flush()
             # Renaming protects against a killed process; this protects against a failing machine.
             os.fsync(file.fileno())
-        for path in self.runs.glob(f"{task_of(record['key'])}*.json"):
-            # Results of older code are kept until there is one of the present code.
-            if path.stem != record["key"]:
-                path.unlink(missing_ok=True)
+        if record["status"] == "done":
+            # Results of older code are kept until there is one of the present code, and a failure is none.
+            for path in self.runs.glob(f"{task_of(record['key'])}*.json"):
+                if path.stem != record["key"]:
+                    path.unlink(missing_ok=True)
 
     @contextmanager
     def _claim(self, key: str) -> Iterator[bool]:
