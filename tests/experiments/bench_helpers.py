@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +62,20 @@ class Broken(Counting):
             raise ZeroDivisionError(f"no luck\\nwith seed {self.random_state}")
         return super()._fit(X, Y)
 
+def start_child(work):
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    (HERE / "children").mkdir(exist_ok=True)
+    (HERE / "children" / str(child)).touch()
+    return child
+
 class Exits(Counting):
+    # The child holds the pipes of the worker, which must not keep the suite waiting.
     def _fit(self, X, Y):
         self._note(X)
+        start_child(lambda: time.sleep(1000))
         os._exit(7)
 
 class Crashes(Counting):
@@ -77,38 +88,25 @@ class Sleeps(Counting):
         self._note(X)
         ctypes.PyDLL(None).sleep(1000)  # holds Python's lock, as compiled code can
 
+def grow():
+    blocks = []
+    while len(blocks) < 200:
+        blocks.append(np.ones(2_500_000))  # 20 MB, at most 4 GB
+        time.sleep(0.01)
+
 class Grows(Counting):
+    # Memory of children counts.
     def _fit(self, X, Y):
         self._note(X)
-        blocks = []
-        while len(blocks) < 200:
-            blocks.append(np.ones(2_500_000))  # 20 MB, at most 4 GB
-            time.sleep(0.01)
+        os.waitpid(start_child(grow), 0)
 
-class KillsItsParent(Counting):
-    def _fit(self, X, Y):
-        self._note(X)
-        assert os.getppid() > 1
-        os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(1000)
+class Hoards(Counting):
+    kept = []
 
-class LeavesAChild(Counting):
     def _fit(self, X, Y):
-        self._note(X)
-        child = os.fork()
-        if child == 0:
-            time.sleep(1000)
-        (HERE / "child").write_text(str(child))
-        os._exit(7)
-
-class GrowsInAChild(Grows):
-    def _fit(self, X, Y):
-        child = os.fork()
-        if child == 0:
-            super()._fit(X, Y)
-            os._exit(0)
-        (HERE / "child").write_text(str(child))
-        os.waitpid(child, 0)
+        self.kept.append(np.ones(40_000_000))  # 320 MB
+        time.sleep(0.5)
+        return super()._fit(X, Y)
 
 class Surroundings(Counting):
     def _fit(self, X, Y):
@@ -197,9 +195,9 @@ class Small:
     def forget_fits(self) -> None:
         (self.folder / "fits.log").unlink(missing_ok=True)
 
-    def pids(self) -> list[int]:
-        """The processes that did a fit."""
-        return [int(path.name) for path in (self.folder / "at_work").iterdir()]
+    def pids(self, kind: str = "at_work") -> list[int]:
+        """The processes that did a fit, or the "children" that they started."""
+        return [int(path.name) for path in (self.folder / kind).iterdir()]
 
     def wait_for_results(self, count: int, process: subprocess.Popen[str]) -> None:
         """Until so many records are there; the process must still be at work then."""
@@ -266,12 +264,13 @@ def check_causes(results: Path) -> None:
             assert RUN_MEMORY_MB < record["peak_memory_mb"] < 3 * RUN_MEMORY_MB
 
 
-def until_gone(pid: int) -> None:
-    """Until there is no such process, or nobody asked for its end yet."""
+def wait_until_gone(pids: Iterable[int]) -> None:
+    """Until none of these processes runs; one that nobody has waited for does not."""
     deadline = time.monotonic() + 20
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, f"process {pid} still runs"
-        time.sleep(0.05)
+    for pid in pids:
+        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline, f"process {pid} still runs"
+            time.sleep(0.05)
 
 
 def entry(name: str, mark: int = 9) -> str:

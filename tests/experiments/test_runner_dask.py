@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from bench_helpers import DYING, RUN_MEMORY_MB, RUN_TIMEOUT, Small, check_causes, records, until_gone
+from bench_helpers import RUN_MEMORY_MB, RUN_TIMEOUT, Small, check_causes, records, wait_until_gone
 
 from skpml.experiments import _runner as runner
 from skpml.experiments import expand, load_suite, run_plan
@@ -45,7 +47,7 @@ def test_a_dask_cluster_of_processes_gives_the_same_records(small: Small) -> Non
 @posix_only
 def test_dying_runs_are_recorded_and_the_workers_of_dask_live_on(small: Small) -> None:
     """By a scheduler file, as launchers on clusters write it."""
-    plan = expand(load_suite(small.dying_suite(*DYING)))
+    plan = expand(load_suite(small.dying_suite("Exits", "Sleeps", "Grows")))
     with distributed.LocalCluster(
         n_workers=1, processes=True, threads_per_worker=1, dashboard_address=None
     ) as cluster:
@@ -55,49 +57,14 @@ def test_dying_runs_are_recorded_and_the_workers_of_dask_live_on(small: Small) -
             client.write_scheduler_file(file)
         limits = {"run_timeout": RUN_TIMEOUT, "run_memory_mb": RUN_MEMORY_MB}
         outcome = run_plan(plan, small.results, dask=str(file), **limits)
-        assert (len(outcome.executed), len(outcome.failed)) == (6, 4)
+        assert (len(outcome.executed), len(outcome.failed)) == (5, 3)
         check_causes(small.results)
         again = run_plan(plan, small.results, dask=str(file))
-        assert (len(again.executed), again.skipped) == (0, 6)
+        assert (len(again.executed), again.skipped) == (0, 5)
         assert set(small.fits().values()) == {1}
         with distributed.Client(cluster, set_as_default=False) as client:
             assert client.run(os.getpid) == before
-
-
-@posix_only
-def test_a_run_that_kills_the_worker_of_dask_is_found_and_recorded(small: Small) -> None:
-    import dask
-
-    plan = expand(load_suite(small.dying_suite("KillsItsParent")))
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
-    ):
-        outcome = run_plan(plan, small.results, dask=cluster.scheduler_address)
-    (failed,) = outcome.failed
-    assert failed["run"]["method"] == "own_methods:KillsItsParent"
-    assert failed["error"]["type"] == "ProcessDied"
-    assert sorted(record["status"] for record in records(small.results).values()) == [
-        "done",
-        "done",
-        "failed",
-    ]
-    # Once with the others of its fold, once alone.
-    assert sorted(small.fits().values()) == [1, 1, 2]
-
-
-@posix_only
-def test_ctrl_c_ends_the_runs_on_the_cluster(small: Small) -> None:
-    small.dying_suite("Sleeps")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        process = small.start("--dask", cluster.scheduler_address)
-        small.wait_for_results(1, process)
-        os.kill(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-        assert (process.returncode, "finished runs are kept" in err) == (130, True)
-        for pid in small.pids():
-            until_gone(pid)
-    assert {record["status"] for record in records(small.results).values()} == {"done"}
+    wait_until_gone(small.pids() + small.pids("children"))
 
 
 def test_no_scheduler_is_an_error_in_one_sentence(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,19 +73,70 @@ def test_no_scheduler_is_an_error_in_one_sentence(small: Small, monkeypatch: pyt
         run_plan(expand(load_suite(small.suite())), small.results, dask="tcp://127.0.0.1:9")
 
 
+class Cluster:
+    """A cluster without workers: results are made when they are asked for, by a function of the runs."""
+
+    class KilledWorker(Exception):
+        pass
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, result: Callable[[Any, list], Any], status: str
+    ) -> None:
+        self.status, self.result, self.loop = status, result, None
+        self.sent: list[int] = []
+        self.called: list[tuple] = []
+        module = SimpleNamespace(as_completed=lambda tasks, loop: list(tasks), KilledWorker=self.KilledWorker)
+        monkeypatch.setattr(runner, "import_module", lambda _: module)
+        monkeypatch.setattr(runner, "_connect", lambda _: nullcontext(self))
+
+    def submit(self, do: Any, runs: list, pure: bool) -> Any:
+        self.sent.append(len(runs))
+        return type("Future", (), {"result": lambda _: self.result(do, runs)})()
+
+    def cancel(self, tasks: list) -> None:
+        self.called.append(("cancel", len(tasks)))
+
+    def run(self, function: Any, session: str) -> None:
+        self.called.append((function, len(session)))
+
+
+def test_a_run_that_kills_workers_of_dask_is_found_and_recorded(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(do: Any, runs: list) -> Any:
+        if any("Exits" in run.method for run in runs):
+            raise cluster.KilledWorker("died 4 times")
+        return do(runs)
+
+    cluster = Cluster(monkeypatch, kill, "running")
+    plan = expand(load_suite(small.dying_suite("Exits")))
+    outcome = run_plan(plan, small.results, dask="cluster")
+    (failed,) = outcome.failed
+    assert (failed["run"]["method"], failed["error"]["type"]) == ("own_methods:Exits", "ProcessDied")
+    assert len(outcome.executed) == len(records(small.results)) == 3
+    # Together first, then each alone.
+    assert cluster.sent == [3, 1, 1, 1]
+    assert run_plan(plan, small.results, dask="cluster").skipped == 3
+
+
+def test_ctrl_c_ends_the_runs_on_the_cluster(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(do: Any, runs: list) -> Any:
+        raise KeyboardInterrupt
+
+    cluster = Cluster(monkeypatch, interrupt, "running")
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(expand(load_suite(small.suite())), small.results, dask="cluster")
+    assert cluster.called == [("cancel", 6), (runner.stop_workers, 32)]
+    assert records(small.results) == {}
+
+
 @pytest.mark.parametrize(("status", "error"), [("closed", runner.WorkerDied), ("running", OSError)])
 def test_a_scheduler_that_went_away_is_named(
-    monkeypatch: pytest.MonkeyPatch, status: str, error: type[Exception]
+    small: Small, monkeypatch: pytest.MonkeyPatch, status: str, error: type[Exception]
 ) -> None:
-    class Future:
-        def result(self) -> None:
-            raise OSError("closed")
+    def fail(do: Any, runs: list) -> Any:
+        raise OSError("closed")
 
-    def cancel(_: object) -> None:
-        raise RuntimeError("closed")
-
-    client = SimpleNamespace(submit=lambda *_, **__: Future(), loop=None, status=status, cancel=cancel)
-    module = SimpleNamespace(as_completed=lambda futures, loop: list(futures), KilledWorker=ZeroDivisionError)
-    monkeypatch.setattr(runner, "import_module", lambda _: module)
+    Cluster(monkeypatch, fail, status)
     with pytest.raises(error, match="scheduler" if status == "closed" else "closed"):
-        list(runner._do_on_cluster(client, "session", None, None, [[]]))
+        run_plan(expand(load_suite(small.suite())), small.results, dask="cluster")

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bench_helpers import BROKEN, Small, records, until_gone
+from bench_helpers import BROKEN, Small, records, wait_until_gone
 
 from skpml.experiments import Store, expand, load_suite, run_plan
 
@@ -61,7 +61,6 @@ def test_ctrl_c_keeps_what_is_done(small: Small, jobs: str) -> None:
     kept = records(small.results)
     assert 3 <= len(kept) < 18
     assert {record["status"] for record in kept.values()} == {"done"}
-    for pid in small.pids():
-        until_gone(pid)
+    wait_until_gone(small.pids())
     run_plan(expand(load_suite(small.path)), small.results)
     assert len(records(small.results)) == 18

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from bench_helpers import Small, record_files, records, until_gone
+from bench_helpers import Small, record_files, records, wait_until_gone
 
 from skpml.experiments import expand, load_suite, run_plan
 
@@ -52,8 +52,7 @@ def test_workers_do_not_outlive_a_killed_parent(small: Small) -> None:
     small.wait_for_results(2, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    for pid in small.pids():
-        until_gone(pid)
+    wait_until_gone(small.pids())
     run_plan(expand(load_suite(small.path)), small.results)
     assert len(records(small.results)) == 18
     assert max(small.fits().values()) <= 2

@@ -51,9 +51,10 @@ _ONE_THREAD = dict.fromkeys(
 # The path of modules must be set before the first import.
 _MAIN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from skpml.experiments._worker import serve; serve(sys.argv[2])"
+    "from skpml.experiments._worker import serve; serve(int(sys.argv[2]))"
 )
 _READY = "ready"
+_ON_WINDOWS = os.name == "nt"
 
 
 class WorkerDied(RuntimeError):
@@ -106,7 +107,23 @@ class Worker:
 
         Raises SuiteError if the process has other code than the run was planned with.
         """
-        process = self._start()
+        record, is_sure = self._try(run, data_home, suite_folder, limits)
+        if not is_sure:
+            # Memory that earlier runs left behind does not count: a new process decides.
+            record, _ = self._try(run, data_home, suite_folder, limits, new=True)
+        return record
+
+    def _try(
+        self,
+        run: Run,
+        data_home: Path | None,
+        suite_folder: Path | None,
+        limits: Limits,
+        *,
+        new: bool = False,
+    ) -> tuple[dict[str, Any], bool]:
+        """Return a record, and whether it depends on this run alone."""
+        process = self._start(new)
         surroundings = ({**os.environ, **_ONE_THREAD}, list(sys.path), os.getcwd())
         started = current_time()
         try:
@@ -116,22 +133,23 @@ class Worker:
                 raise answer
             record: dict[str, Any] = process.receive(limits)
             record["provenance"]["limits"] = asdict(limits)
-            return record
+            return record, True
         except _Ended as end:
             self._discard()
-            return record_failure(
+            record = record_failure(
                 run, end.error, limits=limits, started=started, peak_memory_mb=end.peak_memory_mb
             )
+            return record, process.n_done == 0 or end.error["type"] != "MemoryLimitExceeded"
         except BaseException:
             self._discard()
             raise
 
-    def _start(self) -> _Process:
+    def _start(self, new: bool) -> _Process:
         with _LOCK:
             if self.session in _STOPPED:
                 raise Stopped
             if self.process is None:
-                self.process = _take_idle() or _Process()
+                self.process = (None if new else _take_idle()) or _Process()
             process = self.process
         try:
             process.wait_until_ready()
@@ -183,13 +201,12 @@ def stop_workers(session: str) -> None:
 
 def _take_idle() -> _Process | None:
     """Return the process that was used last; end those that are about to end by themselves."""
-    now = time.monotonic()
-    while _IDLE:
-        process, since = _IDLE.pop()
-        if now - since < _USE_WITHIN_SECONDS and process.is_alive:
-            return process
-        process.close()
-    return None
+    for place in list(_IDLE):
+        process, since = place
+        if time.monotonic() - since > _USE_WITHIN_SECONDS or not process.is_alive:
+            _IDLE.remove(place)
+            process.close()
+    return _IDLE.pop()[0] if _IDLE else None
 
 
 @atexit.register
@@ -203,13 +220,15 @@ class _Process:
     """A process that runs :func:`serve`, seen from the process that started it."""
 
     def __init__(self) -> None:
-        file, name = tempfile.mkstemp(prefix="skpml-", suffix=".log")
-        os.close(file)
-        self._log = Path(name)
+        self.n_done = 0
+        # Here the process writes where it is when it crashes or is stopped, but not on Windows.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        log = self._log.fileno()
         # Not in the group of a terminal, so that Ctrl-C reaches only the process that decides what to do.
         self._popen = subprocess.Popen(
-            [sys.executable, "-c", _MAIN, json.dumps(sys.path), name],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, **_ONE_THREAD},
+            [sys.executable, "-c", _MAIN, json.dumps(sys.path), str(log)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=() if _ON_WINDOWS else (log,),
+            start_new_session=True, env={**os.environ, **_ONE_THREAD},
         )  # fmt: skip
         self._is_ready = False
         self._replies: Queue[Any] = Queue()
@@ -240,6 +259,7 @@ class _Process:
                 reply = self._replies.get(timeout=_LOOK_EVERY)
                 if reply is None:
                     raise _Ended(self._explain_death())
+                self.n_done += reply != _READY
                 return reply
             if not self.is_alive and self._replies.empty():
                 # A child of the process still holds the pipe.
@@ -255,7 +275,7 @@ class _Process:
 
     def kill(self) -> None:
         """End the process and its children at once."""
-        if os.name == "nt":
+        if _ON_WINDOWS:
             with suppress(psutil.Error):
                 for child in psutil.Process(self._popen.pid).children(recursive=True):
                     child.kill()
@@ -269,11 +289,10 @@ class _Process:
         """End the process and remove its traces."""
         self.kill()
         self._popen.wait()
-        for pipe in (self._popen.stdin, self._popen.stdout):
-            assert pipe is not None
+        for file in (self._popen.stdin, self._popen.stdout, self._log):
+            assert file is not None
             with suppress(OSError):
-                pipe.close()
-        self._log.unlink(missing_ok=True)
+                file.close()
 
     def _read(self) -> None:
         assert self._popen.stdout is not None
@@ -298,18 +317,19 @@ class _Process:
         return self._make_error("ProcessDied", message, code)
 
     def _explain_stop(self, kind: str, message: str) -> dict[str, Any]:
-        if hasattr(signal, "SIGUSR1"):
+        if not _ON_WINDOWS:
             # The process writes where it is, even if it is in compiled code.
             self._popen.send_signal(signal.SIGUSR1)
-            end, size = time.monotonic() + _SECONDS_FOR_TRACEBACK, -1
-            while time.monotonic() < end and (size <= 0 or size != self._log.stat().st_size):
-                size = self._log.stat().st_size
+            end, size = time.monotonic() + _SECONDS_FOR_TRACEBACK, 0
+            while time.monotonic() < end and (not size or size != os.fstat(self._log.fileno()).st_size):
+                size = os.fstat(self._log.fileno()).st_size
                 time.sleep(0.02)
         self.kill()
         return self._make_error(kind, message, self._popen.wait())
 
     def _make_error(self, kind: str, message: str, exit_code: int) -> dict[str, Any]:
-        trace = self._log.read_text(encoding="utf-8", errors="replace")
+        self._log.seek(0)
+        trace = self._log.read().decode("utf-8", errors="replace")
         return {"type": kind, "message": message, "traceback": f"{trace}{message}\n", "exit_code": exit_code}
 
 
@@ -334,20 +354,19 @@ class _Memory:
         return total
 
 
-def serve(log: str) -> None:
+def serve(log: int) -> None:
     """Do the runs that come through standard input; the main function of a worker process.
 
-    `log` is the file for the traceback of a crash.
+    `log` is the descriptor of the file for the traceback of a crash.
     """
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # What a method reads and prints must not mix with requests and results.
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    file = open(log, "w", encoding="utf-8")  # noqa: SIM115
-    faulthandler.enable(file)
-    if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1, file)
+    if not _ON_WINDOWS:
+        faulthandler.enable(log)
+        faulthandler.register(signal.SIGUSR1, log)
     # If memory runs out, the kernel shall choose this process and not the one that watches it.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -374,7 +393,7 @@ def _receive(requests: BinaryIO, received: Queue[_Request]) -> None:
         while True:
             received.put(pickle.load(requests))
     # The process that asked is gone; nobody wants the result.
-    if os.name != "nt":
+    if not _ON_WINDOWS:
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
