@@ -226,6 +226,10 @@ def test_a_part_of_a_suite(run: Run, suite: Path, folder: Path) -> None:
         (["mine.toml", "-m", "x"], "the suite mine has no method 'x'; it has linear-ridge, ceiling"),
         (["mine.toml", "--data", "nothing"], "Directory 'nothing' does not exist"),
         (["mine.toml", "--jobs", "0"], "'-j' / '--jobs'"),
+        (["mine.toml", "--run-timeout", "0"], "'--run-timeout'"),
+        (["mine.toml", "--run-memory", "4"], "'4' is not a size of memory"),
+        (["mine.toml", "--run-memory", "0GB"], "'0GB' is not a size of memory"),
+        (["mine.toml", "--run-memory", "4XB"], "'4XB' is not a size of memory"),
         (["wrong.toml"], "wrong.toml: fold: unknown key; did you mean 'folds'?"),
         (["quick", "--folder", "mine.toml"], "mine.toml"),
     ],
@@ -235,7 +239,7 @@ def test_what_is_wrong_is_told_in_one_sentence(
 ) -> None:
     (folder / "wrong.toml").write_text(SUITE.replace("folds", "fold"))
     assert message in refused("bench", "run", *arguments)
-    if "--jobs" not in arguments:
+    if not {"--jobs", "--run-timeout", "--run-memory"} & set(arguments):
         assert message in refused("bench", "status", *arguments)
 
 

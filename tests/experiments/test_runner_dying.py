@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ from bench_helpers import (
 )
 
 from skpml.experiments import Store, WorkerDied, expand, load_suite, run_plan
+from skpml.experiments._execute import Limits
+from skpml.experiments._worker import hold_worker
 
 pytestmark = [
     pytest.mark.slow,
@@ -80,6 +84,17 @@ def test_a_worker_is_kept_for_the_next_call_and_sees_its_surroundings(
         }
         assert seen == (f"UserWarning: call {number} {small.folder / str(number)}",)
     assert len(small.pids()) == 1
+
+
+def test_no_run_is_blamed_for_a_process_that_ended_before(small: Small) -> None:
+    plan = expand(load_suite(small.suite(count=1, data=1, folds=2)))
+    with hold_worker("test") as worker:
+        for run in plan.runs:
+            assert worker.execute(run, None, small.folder, Limits())["status"] == "done"
+            for pid in small.pids():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    assert len(small.pids()) == 2
 
 
 def test_a_worker_that_cannot_start_is_no_failure_of_the_runs(

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, Queue
@@ -73,9 +73,9 @@ class _Request:
     run: Run
     data_home: Path | None
     suite_folder: Path | None
-    environment: dict[str, str]
-    module_path: list[str]
-    working_folder: str
+    environment: dict[str, str] = field(default_factory=lambda: {**os.environ, **_ONE_THREAD})
+    module_path: list[str] = field(default_factory=lambda: list(sys.path))
+    working_folder: Path = field(default_factory=Path.cwd)
 
     @property
     def fold(self) -> tuple[Any, ...]:
@@ -109,7 +109,7 @@ class Worker:
         """
         record, is_sure = self._try(run, data_home, suite_folder, limits)
         if not is_sure:
-            # Memory that earlier runs left behind does not count: a new process decides.
+            # Not to blame for what earlier runs left behind: a new process decides.
             record, _ = self._try(run, data_home, suite_folder, limits, new=True)
         return record
 
@@ -124,13 +124,13 @@ class Worker:
     ) -> tuple[dict[str, Any], bool]:
         """Return a record, and whether it depends on this run alone."""
         process = self._start(new)
-        surroundings = ({**os.environ, **_ONE_THREAD}, list(sys.path), os.getcwd())
-        started = current_time()
+        started, has_begun = current_time(), False
         try:
-            process.send(_Request(self.session, run, data_home, suite_folder, *surroundings))
+            process.send(_Request(self.session, run, data_home, suite_folder))
             # Not part of the run, and not under its limits.
             if (answer := process.receive(Limits())) != _READY:
                 raise answer
+            has_begun = True
             record: dict[str, Any] = process.receive(limits)
             record["provenance"]["limits"] = asdict(limits)
             return record, True
@@ -139,7 +139,8 @@ class Worker:
             record = record_failure(
                 run, end.error, limits=limits, started=started, peak_memory_mb=end.peak_memory_mb
             )
-            return record, process.n_done == 0 or end.error["type"] != "MemoryLimitExceeded"
+            is_sure = has_begun and end.error["type"] != "MemoryLimitExceeded"
+            return record, is_sure or process.n_done == 0
         except BaseException:
             self._discard()
             raise
@@ -253,7 +254,8 @@ class _Process:
 
     def receive(self, limits: Limits) -> Any:
         """Return the next reply; raise _Ended if the process died or exceeded a limit, and is dead now."""
-        start, memory = time.monotonic(), _Memory(self._popen.pid)
+        start = time.monotonic()
+        memory = None if limits.memory_mb is None else _Memory(self._popen.pid)
         while True:
             with suppress(Empty):
                 reply = self._replies.get(timeout=_LOOK_EVERY)
@@ -267,7 +269,11 @@ class _Process:
             if limits.seconds is not None and time.monotonic() - start > limits.seconds:
                 message = f"the run took longer than the limit of {limits.seconds:g} s and was stopped"
                 raise _Ended(self._explain_stop("TimeLimitExceeded", message))
-            if limits.memory_mb is not None and (used := memory.measure()) > limits.memory_mb:
+            if (
+                memory is not None
+                and limits.memory_mb is not None
+                and (used := memory.measure()) > limits.memory_mb
+            ):
                 message = (
                     f"the run took more memory than the limit of {limits.memory_mb:g} MB and was stopped"
                 )
