@@ -279,3 +279,6 @@ def entry(name: str, mark: int = 9) -> str:
 
 
 BROKEN = '\n[[methods]]\nname = "own_methods:Broken"\nlabel = "broken"\nparameters = { mark = 9 }\n'
+ENDLESS = (
+    '\n[[methods]]\nname = "own_methods:Counting"\nlabel = "endless"\nparameters = { seconds = 1000.0 }\n'
+)

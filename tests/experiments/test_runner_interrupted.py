@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bench_helpers import BROKEN, Small, records, wait_until_gone
+from bench_helpers import BROKEN, ENDLESS, Small, records, wait_until_gone
 
 from skpml.experiments import Store, expand, load_suite, run_plan
 
@@ -48,7 +48,7 @@ def test_failures_are_kept_told_and_retried_only_when_asked(small: Small) -> Non
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_keeps_what_is_done(small: Small, jobs: str) -> None:
-    small.suite(seconds=0.3)
+    small.suite(seconds=0.3, extra=ENDLESS)
     process = small.start("--jobs", jobs)
     small.wait_for_results(3, process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
@@ -62,5 +62,6 @@ def test_ctrl_c_keeps_what_is_done(small: Small, jobs: str) -> None:
     assert 3 <= len(kept) < 18
     assert {record["status"] for record in kept.values()} == {"done"}
     wait_until_gone(small.pids())
+    small.suite(seconds=0.3)
     run_plan(expand(load_suite(small.path)), small.results)
     assert len(records(small.results)) == 18

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from bench_helpers import Small, record_files, records, wait_until_gone
+from bench_helpers import ENDLESS, Small, record_files, records, wait_until_gone
 
 from skpml.experiments import expand, load_suite, run_plan
 
@@ -47,12 +47,14 @@ def test_killed_in_the_middle_and_started_again_gives_the_same_records(small: Sm
 
 
 def test_workers_do_not_outlive_a_killed_parent(small: Small) -> None:
-    small.suite(seconds=0.3)
+    small.suite(extra=ENDLESS)
     process = small.start("--jobs", "2")
-    small.wait_for_results(2, process)
+    small.wait_for_results(6, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    assert len(small.pids()) == 2
     wait_until_gone(small.pids())
+    small.suite()
     run_plan(expand(load_suite(small.path)), small.results)
     assert len(records(small.results)) == 18
     assert max(small.fits().values()) <= 2
