@@ -190,6 +190,7 @@ def test_results_of_older_code_are_used_and_counted_until_there_are_new_ones() -
     assert (entry["mean"], entry["runs"], entry["older"], entry["state"]) == (0.5, 2, 2, "done")
     assert (results.older, results.n_other) == ({"pml-ni": 2}, 0)
     assert any("pml-ni (2 runs)" in note for note in table_notes(results, results.table(METRIC), METRIC))
+    assert "pml-ni (2 runs)" in export_ranks(results, "markdown")
     assert "pml-ni older" in export_table(results, METRIC, "csv").splitlines()[0]
     both = gather(suite, [*old, *new])
     assert (both.older, both.n_other) == ({}, 0)

@@ -210,7 +210,7 @@ def _export_ranks(results: Results, format: str) -> str:
         content = {r.metric: [*(r.average_ranks.get(name, "") for name in names), r.n] for r in rankings}
         return _render_csv(pd.DataFrame({"method": [*names, "N"], **content}, dtype=object))
     frame, _ = format_ranks(rankings)
-    notes = " ".join(join_notes({ranking.metric: ranking_notes(ranking) for ranking in rankings}))
+    notes = " ".join([*join_notes({r.metric: ranking_notes(r) for r in rankings}), *_origin_notes(results)])
     if format == "markdown":
         table = _render_markdown(frame.map(escape_markdown), "method")
         return f"### Average ranks\n\n{table}\n1 is best. {escape_markdown(notes)}\n"
@@ -292,13 +292,20 @@ def table_notes(results: Results, table: pd.DataFrame, metric: str) -> list[str]
         notes.append(f"Neither marked nor ranked: {', '.join(unranked)}.")
     if "published" in roles.values():
         notes.append("Published results were not measured here; they are neither marked nor ranked.")
+    notes += _origin_notes(results)
+    if (select(table, "state") == "incomplete").any(axis=None):
+        notes.append("A fraction after a result is the number of finished runs; such results are not ranked.")
+    return notes
+
+
+def _origin_notes(results: Results) -> list[str]:
+    """Which results were left out, and which are of older code."""
+    notes = []
     if results.left_out:
         notes.append(f"Left out by request: {', '.join(results.left_out)}.")
     if older := results.older:
         listed = ", ".join(f"{label} ({count} runs)" for label, count in older.items())
         notes.append(f"Results of older code, which the present code may not reproduce: {listed}.")
-    if (select(table, "state") == "incomplete").any(axis=None):
-        notes.append("A fraction after a result is the number of finished runs; such results are not ranked.")
     return notes
 
 
