@@ -44,13 +44,18 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy = tmp_path / "skpml"
     shutil.copytree(Path(skpml.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(_fingerprint, "_LIBRARY", copy)
+
+    def read(module: str, folder: Path | None) -> _fingerprint._Source | None:
+        path = _fingerprint._find_file(module, folder)
+        return None if path is None else _fingerprint._parse(path, module, path.read_bytes())
+
+    monkeypatch.setattr(_fingerprint, "_read", read)
     forget()
     yield copy
     forget()
 
 
 def forget() -> None:
-    _fingerprint._parse.cache_clear()
     _fingerprint._compute_once.cache_clear()
 
 
@@ -60,8 +65,10 @@ def change(path: Path) -> None:
 
 
 def own(folder: Path, text: str) -> str:
-    (folder / "own.py").write_text(text)
-    forget()
+    path = folder / "own.py"
+    path.write_text(text)
+    # Times of files are coarse: two versions can have the same time and size.
+    _fingerprint._parse.cache_clear()
     return fingerprint("own:Method", folder=folder)
 
 
