@@ -495,6 +495,28 @@ def test_own_weights_are_checked(partial_problem):
         PMLLC(C2="3").fit(X, candidates)
 
 
+def test_repeated_features_count_once(partial_problem, monkeypatch):
+    """Distances stay the same; only the penalty is halved, as with twice the C1 and C3. A constant changes nothing."""
+    X, candidates, _ = partial_problem
+    one = PMLFP(C1=2, C3=4).fit(X, candidates)
+    repeated = np.hstack([X, X, np.full((len(X), 1), 7.0)])
+    monkeypatch.setattr(steps, "_BIAS_WEIGHT", steps._BIAS_WEIGHT / 2)
+    two = PMLFP(C1=1, C3=2).fit(repeated, candidates)
+    assert 0 < np.mean((one.confidences_ > 0).sum(axis=1) > 1) < 1
+    assert_allclose(two.confidences_, one.confidences_, atol=1e-12)
+    assert_allclose(two.decision_function(repeated), one.decision_function(X), atol=1e-5)
+
+
+def test_linear_cost_is_the_root_mean_square_distance(partial_problem):
+    X, candidates, _ = partial_problem
+    model = PMLFP(C3=3).fit(X, candidates)
+    scaled = model.scaler_.transform(X)
+    cost, reward = model._confidence_terms(scaled, candidates.astype(float))
+    differences = scaled[:, None] - model.prototypes_
+    assert_allclose(cost, 3 * np.sqrt(np.mean(differences**2, axis=2)))
+    assert not reward.any()
+
+
 def test_equal_columns_of_candidates_are_believed_equally(partial_problem):
     X, candidates, _ = partial_problem
     doubled = np.hstack([candidates, candidates[:, :1]])
@@ -506,7 +528,7 @@ def test_equal_columns_of_candidates_are_believed_equally(partial_problem):
 
 @pytest.mark.slow
 def test_what_is_believed_on_emotions(data_folder):
-    """PML-fp believes about one candidate a row, mostly a true one; PML-lc believes all. Three folds of ten."""
+    """PML-fp believes one or two candidates a row, mostly true ones; PML-lc believes all. Three folds of ten."""
     from skpml.datasets import load_dataset
 
     data = load_dataset("emotions-3", random_state=0)
@@ -518,10 +540,9 @@ def test_what_is_believed_on_emotions(data_folder):
             values.append(average_precision(data.truth[test], model.decision_function(data.X[test])))
             P, truth = model.confidences_, data.truth[train]
             if method is PMLFP:
-                assert (P > 0).sum(axis=1).mean() < 1.2
+                assert 1.1 < (P > 0).sum(axis=1).mean() < 1.5
                 assert (P * truth).sum() / P.sum() > 0.8
             else:
                 assert_array_equal(P, data.candidates[train])
-    # Measured elsewhere over ten folds: 0.779 and 0.795.
-    assert np.mean(precision[PMLFP]) > 0.76
+    assert np.mean(precision[PMLFP]) > 0.78
     assert np.mean(precision[PMLLC]) > 0.775

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -187,20 +188,25 @@ class PMLFP(_ConfidenceRanking):
     rows that have k among their candidates. Minimizes, alternating between the scorers ``f_k(x) = w_k·x + b_k`` and the
     confidences P,
 
-        Σ_k ‖w_k‖² + C1 Σ_i (1/γ_i) Σ_{k,l} max(0, P_ik − P_il) ξ_ikl + C3 Σ_ik P_ik ‖x_i − q_k‖
+        Σ_k ‖w_k‖² + C1 Σ_i (1/γ_i) Σ_{k,l} max(0, P_ik − P_il) ξ_ikl + C3 Σ_ik P_ik ‖x_i − q_k‖/√d
 
-    with ``ξ_ikl = max(0, 1 − f_k(x_i) + f_l(x_i))``, ``0 ≤ P ≤ Y``, ``Σ_k P_ik ≥ 1``, and ``γ_i = |Ŷ_i||Ȳ_i| + |Ŷ_i|²/2``
-    from the numbers of candidates and non-candidates.
+    with d the number of features that vary, ``ξ_ikl = max(0, 1 − f_k(x_i) + f_l(x_i))``, ``0 ≤ P ≤ Y``, ``Σ_k P_ik ≥ 1``,
+    and ``γ_i = |Ŷ_i||Ȳ_i| + |Ŷ_i|²/2`` from the numbers of candidates and non-candidates.
 
-    The objective, its constraints, C1 and the range of C3 are published. Ours are the solvers (the paper names only
-    quadratic and linear programming), the start from equal confidences, the hinge rounded over a width of 0.1, and a
-    weight of 0.01 on b_k² (for centered features), without which some biases would be undetermined.
+    The objective, its constraints, C1 and the range of C3 are published, except for the division by √d. The paper has
+    plain distances and does not tell how its features were scaled. Between features in [−1, 1], distances grow with √d,
+    while the ranking loss of a row is of the order of 1: the same C3 would mean something else for every data set.
+    Divided by √d, they are the root mean square of the differences of the features, and repeating every feature does not
+    change them. Multiply C3 by √d for plain distances. Ours are also the solvers (the paper names only quadratic and
+    linear programming), the start from equal confidences, the hinge rounded over a width of 0.1, and a weight of 0.01 on
+    b_k² (for centered features), without which some biases would be undetermined.
 
     Parameters
     ----------
     %(C1)s
     C3 : float, default=10
-        Weight of the distances to the prototypes. The paper chose from 1, 10 and 100 by Hamming loss.
+        Weight of the distances to the prototypes. The paper chose from 1, 10 and 100 by Hamming loss; later comparisons
+        set 10.
     %(stop)s
 
     Attributes
@@ -215,8 +221,8 @@ class PMLFP(_ConfidenceRanking):
 
     Notes
     -----
-    At the default C3 the distances outweigh the ranking loss, and P has one label in nearly every row,
-    often the right one: good if rows have one or two true labels, poor if they have many (as in yeast), because the
+    The larger C3, the fewer candidates of a row keep a confidence above 0; with a very large one, only that of the
+    nearest prototype does. This is good if rows have one or two true labels, and poor if they have many, because the
     others are then ranked as if they were false. A smaller C3, or :class:`PMLLC`, keeps more candidates.
 
     The model step is L-BFGS with O(ncd + bc) work per evaluation, where b is the number of chosen candidates (with
@@ -255,7 +261,8 @@ class PMLFP(_ConfidenceRanking):
 
     def _confidence_terms(self, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
         self.prototypes_ = candidate_prototypes(X, Y)
-        return self.C3 * cdist(X, self.prototypes_), np.zeros((Y.shape[1], Y.shape[1]))
+        n_varying = max(int(np.count_nonzero(self.scaler_.scale_)), 1)
+        return self.C3 / sqrt(n_varying) * cdist(X, self.prototypes_), np.zeros((Y.shape[1], Y.shape[1]))
 
 
 @partial(fill_docstring, texts=_TEXTS)
