@@ -71,13 +71,13 @@ class TestDisambiguation:
         truth = np.column_stack([X[:, 0] < 0.5, X[:, 0] >= 0.5, np.ones(200)]).astype(float)
         Y = np.maximum(truth, rng.uniform(size=(200, 3)) < 0.3)
         both = (Y[:, :2] == 1).all(axis=1) & (np.abs(X[:, 0] - 0.5) > 0.1)
-        K = innocence(X, Y)[both]
+        K = innocence(X, Y, damping="identity")[both]
         assert both.sum() > 20
         assert_array_equal(K[:, 0] > K[:, 1], truth[both, 0] == 1)
 
     def test_propagation_by_hand(self):
         X, Y = problem()
-        weights, K = reconstruction_weights(X), innocence(X, Y)
+        weights, K = reconstruction_weights(X), innocence(X, Y, damping="ones")
         dense, P = weights.toarray(), Y
         hold = np.where(Y == 1, K, 0.999)
         moved, count = np.inf, 0
@@ -122,23 +122,51 @@ class TestDisambiguation:
         )
         assert_array_equal(share[[0, 2, 3, 4]], fixed[[0, 2, 3, 4]])
 
-    @pytest.mark.parametrize("seed", range(5))
-    def test_sanity_of_the_credible_labels(self, seed):
-        X, Y = problem(seed=seed, n=100, c=8)
-        model = PMLND().fit(X, Y)
-        T = model.credible_labels_
-        assert (T <= Y).all()
-        assert T.sum(axis=1).min() >= 1
-        assert T.sum(axis=1).max() <= 3
-        assert PMLND(credible="share").fit(X, Y).credible_labels_.sum() > T.sum()
-
-    def test_one_candidate_a_row_is_credible(self):
+    @pytest.mark.parametrize("credible", [0.25, "share", "soft"])
+    def test_without_noise_labels_the_noise_model_is_empty(self, credible):
+        """One candidate a row: nothing to split."""
         X, _ = problem()
         Y = np.eye(5)[np.random.default_rng(0).integers(0, 5, 60)]
-        model = PMLND().fit(X, Y)
+        model = PMLND(credible=credible).fit(X, Y)
         assert_array_equal(model.credible_labels_, Y)
         assert_array_equal(model.confidences_, Y)
         assert_array_equal(model.noise_coef_, 0)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_sanity_of_the_credible_labels(self, seed):
+        X, Y = problem(seed=seed, n=100, c=8)
+        T = PMLND(credible=0.25).fit(X, Y).credible_labels_
+        assert (T <= Y).all()
+        assert T.sum(axis=1).min() >= 1
+        assert T.sum(axis=1).max() <= 3
+        share = PMLND().fit(X, Y).credible_labels_
+        assert (share >= T).all()
+        assert share.sum() > T.sum()
+        soft = PMLND(credible="soft").fit(X, Y)
+        assert_allclose(
+            soft.credible_labels_, np.minimum(soft.confidences_ * Y.sum(axis=1, keepdims=True), 1)
+        )
+        assert (soft.credible_labels_ <= Y).all()
+        assert_array_equal(soft.credible_labels_.max(axis=1), 1)
+
+    def test_the_cut_does_not_depend_on_the_number_of_candidates(self):
+        """The same pattern of confidences among 4 and 8 candidates keeps the same labels, twice."""
+        pattern = np.array([[0.4, 0.3, 0.2, 0.1]])
+        once = credible_labels(pattern, np.ones((1, 4)), cut="share")
+        twice = credible_labels(np.tile(pattern / 2, 2), np.ones((1, 8)), cut="share")
+        assert_array_equal(once, [[1, 1, 1, 0]])
+        assert_array_equal(twice, np.tile(once, 2))
+        soft = credible_labels(np.tile(pattern / 2, 2), np.ones((1, 8)), cut="soft")
+        assert_allclose(soft, np.tile(credible_labels(pattern, np.ones((1, 4)), cut="soft"), 2))
+        assert_array_equal(credible_labels(np.tile(pattern / 2, 2), np.ones((1, 8)), cut=0.25).sum(), 2)
+
+    @pytest.mark.parametrize("m", [1, 2, 3])
+    def test_up_to_three_candidates_the_cut_is_the_released_one(self, m):
+        confidences = np.random.default_rng(0).dirichlet(np.ones(m), size=200)
+        shared, released = (
+            credible_labels(confidences, np.ones((200, m)), cut=cut) for cut in ("share", 0.25)
+        )
+        assert_array_equal(shared, released)
 
 
 class TestSecondStage:
@@ -353,7 +381,7 @@ def test_emotions(data_folder, damping, precision, recall):
     data = load_dataset("emotions-3", random_state=0)
     values, credible, right, present = [], 0.0, 0.0, 0.0
     for train, test in list(KFold(10, shuffle=True, random_state=0).split(data.X))[:4]:
-        model = PMLND(damping=damping).fit(data.X[train], data.candidates[train])
+        model = PMLND(damping=damping, credible=0.25).fit(data.X[train], data.candidates[train])
         values.append(average_precision(data.truth[test], model.decision_function(data.X[test])))
         T, truth = model.credible_labels_, data.truth[train]
         credible, right, present = credible + T.sum(), right + (T * truth).sum(), present + truth.sum()

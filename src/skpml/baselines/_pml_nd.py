@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
+from skpml._validation import is_number
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Array, Matrix
 from skpml.features import RangeScaler
@@ -49,7 +49,7 @@ def cosine_distances(A: Matrix, B: Matrix) -> Matrix:
     return 1 - (A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0))
 
 
-def innocence(X: Matrix, Y: Matrix, *, damping: Damping = "ones") -> Matrix:
+def innocence(X: Matrix, Y: Matrix, *, damping: Damping) -> Matrix:
     """K₁: how little each candidate looks like a negative label; the candidates of a row sum to 1.
 
     With ``A = XᵀX + μI`` and ``B = μR̄`` (R̄ the cosine distances of the negative labels), V solves
@@ -100,13 +100,16 @@ def propagate(K: Matrix, Y: Matrix, weights: scipy.sparse.csr_array) -> tuple[Ma
     return confidences, steps
 
 
-def credible_labels(confidences: Matrix, Y: Matrix, *, cut: float | Literal["share"]) -> Matrix:
+def credible_labels(confidences: Matrix, Y: Matrix, *, cut: float | Literal["share", "soft"]) -> Matrix:
     """T: candidates above ``cut``, and the most confident ones of each row, all of them if they tie.
 
     ``"share"`` is 0.25 for rows of up to three candidates, and three quarters of an even share, 0.75/m, for more.
+    ``"soft"`` cuts nothing: T is the confidence relative to an even share, ``m Pc``, at most 1.
     """
-    share = _SHARE / np.maximum(Y.sum(axis=1, keepdims=True), _FEW_CANDIDATES)
-    level = share if cut == "share" else cut
+    counts = Y.sum(axis=1, keepdims=True)
+    if cut == "soft":
+        return np.minimum(counts * confidences, 1)
+    level = _SHARE / np.maximum(counts, _FEW_CANDIDATES) if cut == "share" else cut
     highest = confidences.max(axis=1, keepdims=True)
     kept = (confidences > level + _TIE) | (confidences >= highest - _TIE)
     return np.asarray(kept * Y)
@@ -269,21 +272,28 @@ class PMLND(BasePMLClassifier):
     with R the cosine distances between credible and noise labels, and s_k the spread of each feature within the rows with
     and without label k, minus the distance of their means.
 
-    Follows the authors' released code, not the text of the paper. Three things differ from the release by default,
-    because its form is ill-posed:
+    Follows the authors' released code, not the text of the paper. Five things differ from the release by default,
+    because its form is ill-posed or made for one data set:
 
     * the step in W is the exact minimizer: the released one (``solver="multiplicative"``) multiplies by ratios that
       assume positive numbers, which they are not, and its objective jumps by orders of magnitude;
     * s_k has the squares that the released sums lack (without them only the negative part is left), and is clipped at 0;
       the step in Hn has the gradient of the objective above (``solver="multiplicative"`` has the released form of both);
     * features are scaled to [0, 1] in both stages, as the reconstruction by non-negative weights suggests, and the
-      classifiers have an intercept; the release has neither.
+      classifiers have an intercept; the release has neither;
+    * the equation for the negative labels is damped by the identity, which makes it a convex problem; the release adds a
+      matrix of ones (``damping="ones"``), which makes it indefinite and at times nearly singular;
+    * the cut between credible labels and noise falls with the number of candidates (``credible="share"``): confidences of
+      a row sum to 1, so the released cut of 0.25 (``credible=0.25``) keeps at most three labels, and of eleven candidates
+      usually one. The release comes with settings for one data set (mirflickr), whose rows have three candidates; there
+      both cuts are the same.
 
-    Two more repairs are optional, ``damping="identity"`` and ``credible="share"``: see below.
+    γ and λ are those of the release. Its other weights, β = 1/64, δ = 256 and η = 0.1, belong to its solver: with the
+    exact one, δ = 256 outweighs the rest.
 
     Parameters
     ----------
-    beta, lam, gamma, delta : float, default=4, 0.25, 1/64, 1/64
+    beta, lam, gamma, delta : float, default=4, 0.25, 1, 1/64
         Weights β (few features in W), λ (few non-zero coefficients in Hn), γ (spread of the features within a label), δ
         (W and Hn apart), each at least 0. Good values to try are 1/64, 1/4, 1 and 4. If δ outweighs the rest, there is
         no minimum, and the fit ends at ``max_iter``, with a warning.
@@ -291,14 +301,13 @@ class PMLND(BasePMLClassifier):
         Ridge of the least-squares fits that W and Hn start from.
     n_neighbors : int, default=10
         Number of rows that reconstruct a row; all other rows if there are fewer.
-    credible : float or "share", default=0.25
+    credible : float, "share" or "soft", default="share"
         Candidates with a higher confidence are credible, and in any case the most confident one of each row (if several
-        tie, all of them). The confidences of a row sum to 1, so 0.25 leaves at most three credible labels per row,
-        however many are true; "share" is 0.25 up to three candidates, and 0.75/m for rows of m > 3 candidates. If rows
-        have many true labels, "share" loses fewer of them.
-    damping : {"ones", "identity"}, default="ones"
-        Matrix of which half is added to XᵀX in the equation for the negative labels: a matrix of ones, as released, which
-        makes the equation indefinite and at times nearly singular; or the identity, which makes it a convex problem.
+        tie, all of them). "share" is 0.25 up to three candidates, and three quarters of an even share, 0.75/m, for rows
+        of m > 3 candidates; a number, such as the released 0.25, is the same for all rows. "soft" does not cut: T is m
+        times the confidence, at most 1, and N the rest of each candidate.
+    damping : {"identity", "ones"}, default="identity"
+        Matrix of which half is added to XᵀX in the equation for the negative labels. "ones" is the released one.
     solver : {"exact", "multiplicative"}, default="exact"
         Solver of the second stage. "multiplicative" is the released one; it may diverge, with a warning, and then keeps
         the last finite classifier.
@@ -313,7 +322,7 @@ class PMLND(BasePMLClassifier):
     confidences_ : ndarray of shape (n_rows, n_labels)
         Propagated confidences of the candidates; each row sums to 1 (0 for a row without candidates).
     credible_labels_ : ndarray of shape (n_rows, n_labels)
-        T, of 0 and 1.
+        T, of 0 and 1; between them for ``credible="soft"``.
     coef_, intercept_ : ndarrays of shape (n_features, n_labels) and (n_labels,)
         W, for features scaled to [0, 1].
     noise_coef_ : ndarray of shape (n_features + 1, n_labels)
@@ -346,12 +355,12 @@ class PMLND(BasePMLClassifier):
 
     beta: float = 4.0
     lam: float = 0.25
-    gamma: float = 2.0**-6
+    gamma: float = 1.0
     delta: float = 2.0**-6
     eta: float = 10.0
     n_neighbors: int = 10
-    credible: float | Literal["share"] = 0.25
-    damping: Damping = "ones"
+    credible: float | Literal["share", "soft"] = "share"
+    damping: Damping = "identity"
     solver: Solver = "exact"
     threshold: float | str = "auto"
     max_iter: int = 50
@@ -374,9 +383,10 @@ class PMLND(BasePMLClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        is_number = isinstance(self.credible, Real) and not isinstance(self.credible, bool)
-        if self.credible != "share" and not (is_number and self.credible >= 0):
-            raise ValueError(f'credible must be "share" or a number of at least 0, got {self.credible!r}.')
+        if self.credible not in ("share", "soft") and not is_number(self.credible, 0):
+            raise ValueError(
+                f'credible must be "share", "soft" or a number of at least 0, got {self.credible!r}.'
+            )
 
     def _fit(self, X: Any, Y: Array) -> Array:
         self.scaler_ = RangeScaler().fit(X)
