@@ -65,11 +65,11 @@ def change(path: Path) -> None:
 
 
 def own(folder: Path, text: str) -> str:
-    path = folder / "own.py"
-    path.write_text(text)
-    # Times of files are coarse: two versions can have the same time and size.
-    _fingerprint._parse.cache_clear()
-    return fingerprint("own:Method", folder=folder)
+    # Times of files are coarse: two versions of a file can have the same time and size.
+    place = folder / str(len(list(folder.iterdir())))
+    place.mkdir()
+    (place / "own.py").write_text(text)
+    return fingerprint("own:Method", folder=place)
 
 
 def test_comments_docstrings_and_formatting_do_not_count(tmp_path: Path) -> None:
