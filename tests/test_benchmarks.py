@@ -62,3 +62,11 @@ def test_the_tables_follow_from_the_kept_rows(tmp_path):
     reproduce.report(rows, tmp_path / "reproduction.csv")
     for name in ("reproduction.csv", "reproduction.md"):
         assert (tmp_path / name).read_bytes() == (ROOT / "results" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["variants", "ablation", "sensitivity", "convergence", "decomposition"])
+def test_an_account_follows_from_the_kept_runs(name):
+    import paper_parts
+
+    account = paper_parts.ACCOUNTS[name](paper_parts.read(name)) + "\n"
+    assert account == (ROOT / "results" / name / "account.md").read_text(encoding="utf-8")
