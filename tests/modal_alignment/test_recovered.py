@@ -8,7 +8,8 @@ from skpml.modal_alignment import RecoveredRidge, low_rank_orthogonal, low_rank_
 from skpml.reference import CandidateRidge
 
 
-@pytest.mark.filterwarnings("ignore:low_rank_orthogonal did not converge")  # the objective is a rounding error
+# The objective is a rounding error, whose relative change is not small.
+@pytest.mark.filterwarnings("ignore:low_rank_orthogonal did not converge")
 def test_without_a_weight_it_is_ridge_on_the_candidates(partial_problem):
     X, candidates, _ = partial_problem
     model = RecoveredRidge(weight=0.0, gamma=0.5).fit(X, candidates)
