@@ -70,3 +70,30 @@ def test_an_account_follows_from_the_kept_runs(name):
 
     account = paper_parts.ACCOUNTS[name](paper_parts.read(name)) + "\n"
     assert account == (ROOT / "results" / name / "account.md").read_text(encoding="utf-8")
+
+
+def test_a_part_of_the_gaps_replaces_only_its_own(tmp_path, monkeypatch):
+    import gaps
+
+    kept = gaps.read()
+    monkeypatch.setattr(gaps, "OUTPUT", tmp_path / "gaps.csv")
+    monkeypatch.setattr(
+        gaps, "run_fold", lambda *run: dict(zip(gaps.FIELDS, (*run, 0.125), strict=True)) | {"fold": run[-1]}
+    )
+    gaps.merge(kept)
+    part = ["--redo", "--methods", "pml-fp", "--configurations", "yeast-7", "--jobs", "1"]
+    monkeypatch.setattr(sys, "argv", ["gaps.py", *part])
+    gaps.main()
+    rows = gaps.read()
+    assert len(rows) == len(kept)
+    changed = [row for row, before in zip(rows, kept, strict=True) if row != before]
+    assert len(changed) == len(gaps.CHANGES["pml-fp"]) * len(gaps.folds_of("yeast-7"))
+    assert {(row["method"], row["configuration"], row["average_precision"]) for row in changed} == {
+        ("pml-fp", "yeast-7", 0.125)
+    }
+
+
+def test_the_table_of_the_gaps_follows_from_the_kept_rows():
+    import gaps
+
+    assert gaps.markdown(gaps.read()) == (ROOT / "results" / "gaps.md").read_text(encoding="utf-8")

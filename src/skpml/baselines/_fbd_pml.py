@@ -134,8 +134,9 @@ class FBDPML(AnchorClassifier):
     ----------
     lam1, lam2, lam3, lam4, lam5 : float, default=0.01, 0.01, 10, 0.1, 1
         Weights of the size of the classifier, of the feature focus (fuzzy clustering), of the label focus (agreement of
-        F and P), of the graph and of the fidelity to the candidates, each at least 0. A small ``lam1`` overfits if there
-        are nearly as many anchors as rows; it is the one to check first.
+        F and P), of the graph and of the fidelity to the candidates, each at least 0. The values are the published
+        ones, in our reading of which belongs to what. A small ``lam1`` overfits if there are nearly as many anchors as
+        rows or many candidates; 1 is then better, and it can be chosen without true labels.
     %(n_neighbors)s
     %(n_anchors)s
     %(threshold)s

@@ -216,9 +216,10 @@ class PAMB(BasePMLClassifier):
     Notes
     -----
     With h mapped features and n_l rows in a column, time is O(n h d) for the map and O(n_l h min(n_l, h))
-    per column; memory is O(n (h + L)). There are no confidences. On birds and yeast, whose labels differ much in
-    frequency, average precision stays well below what is published for the method. One reason may be the weights H,
-    which favor columns where a rare label is on the side of common ones.
+    per column; memory is O(n (h + L)). There are no confidences. On some data with many labels, average
+    precision stays below what is published for the method. Two readings of ours are the cause: on birds the weight of the
+    base learner (a smaller ``lam`` reaches the published figures, and can be chosen without true labels), on yeast and
+    arts the number of zeros (``z`` = c − 2, codes of two labels each, uses most rows and comes closest).
 
     %(reference_and_data)s
     >>> from skpml.baselines import PAMB
