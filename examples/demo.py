@@ -58,8 +58,8 @@ def compare_methods(folder):
     scores = results.table("average_precision").loc["digits-6"]
     print("   42% of the candidates are wrong. Average precision on held-out rows, with true labels:")
     for method, note in zip(methods, ("floor: believes every candidate", "", "", "ceiling"), strict=True):
-        mean, std = scores[method["label"]][["mean", "std"]]
-        print(f"   {method['label']:22s} {mean:.3f} ± {std:.3f}   {note}".rstrip())
+        mean, deviation = scores[method["label"]][["mean", "fold_std"]]
+        print(f"   {method['label']:22s} {mean:.3f} ± {deviation:.3f}   {note}".rstrip())
 
 
 if __name__ == "__main__":
