@@ -109,6 +109,8 @@ def test_ranks_and_tests_agree_to_the_last_printed_digit(
     assert set(tests) == set(methods) - {SUITE.control}
     for label, other in zip(methods, values.T, strict=True):
         if label != SUITE.control:
-            found = stats.wilcoxon(np.round(values[:, control] - other, 12))
+            difference = np.round(values[:, control] - other, 12)
+            # Older versions of SciPy approximate the p-value if there are zeros, which do not count anyway.
+            found = stats.wilcoxon(difference[difference != 0])
             assert format_p_value(tests[label].p_value) == format_p_value(found.pvalue), label
             assert tests[label].statistic == found.statistic
