@@ -293,6 +293,16 @@ def test_an_edited_method_is_run_again_and_its_old_results_are_named_until_then(
     status = run("bench", "status", "photos.toml", "--folder", "out")
     assert "complete, and all results are of the present code" in status.stdout
     assert json.loads(run("bench", "status", "photos.toml", "--folder", "out", "--json").stdout)["complete"]
+    unused = code.replace("    pass\n", "    size = 1\n")
+    (folder / "my_method.py").write_text(unused)
+    confirmed = run("bench", "confirm", "photos.toml", "--folder", "out")
+    assert (confirmed.exit_code, lines(confirmed.stdout)[-1]) == (0, ["mine", "1", "0", "2", "0"])
+    status = run("bench", "status", "photos.toml", "--folder", "out")
+    assert "complete, and all results are of the present code" in status.stdout
+    assert (
+        json.loads(run("bench", "status", "photos.toml", "--folder", "out", "--json").stdout)["confirmed"]
+        == 2
+    )
     backwards = "    def _scores(self, X):\n        return -super()._scores(X)\n"
     (folder / "my_method.py").write_text(code.replace("    pass\n", backwards))
     status = run("bench", "status", "photos.toml", "--folder", "out")
@@ -301,10 +311,12 @@ def test_an_edited_method_is_run_again_and_its_old_results_are_named_until_then(
     assert "complete" not in status.stdout
     found = json.loads(run("bench", "status", "photos.toml", "--folder", "out", "--json").stdout)
     assert (found["complete"], found["older"], found["methods"]["mine"]["older"]) == (False, 3, 3)
+    refused = run("bench", "confirm", "photos.toml", "--folder", "out")
+    assert (refused.exit_code, lines(refused.stdout)[-1][-2:]) == (3, ["0", "2"])
     assert run("bench", "report", "photos.toml", "--folder", "out", "-o", "old.html").exit_code == 0
-    assert "3 results are of older code" in (folder / "old.html").read_text()
+    assert "2 results are of older code" in (folder / "old.html").read_text()
     again = run("bench", "run", "photos.toml", "--folder", "out")
-    assert "3 runs done" in again.stdout
+    assert "2 runs done" in again.stdout
     run("bench", "export", "photos.toml", "--folder", "out", "--format", "csv")
     (row,) = csv.DictReader((folder / "tables" / "average_precision.csv").open())
     assert (row["mine runs"], row["mine older"], row["ridge runs"]) == ("3", "0", "3")

@@ -72,6 +72,17 @@ _LEAVE_OUT = click.option(
 )  # fmt: skip
 
 
+_JOBS = click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of worker processes."
+)  # fmt: skip
+
+
+_DASK = click.option(
+    "--dask", metavar="ADDRESS",
+    help="Use the workers of this Dask scheduler instead of --jobs: address or scheduler file.",
+)  # fmt: skip
+
+
 @click.group()
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
@@ -90,10 +101,8 @@ def bench() -> None:
 
 @bench.command()
 @_suite_options
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Number of worker processes.")  # fmt: skip
-@click.option("--dask", metavar="ADDRESS",
-              help="Use the workers of this Dask scheduler instead of --jobs: address or scheduler file.")  # fmt: skip
+@_JOBS
+@_DASK
 @click.option("--run-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop a run that takes longer; it counts as failed.")  # fmt: skip
 @click.option("--run-memory", "run_memory_mb", callback=_parse_size, metavar="SIZE",
@@ -149,6 +158,41 @@ def run(
     if not no_report:
         _write_report(complete, folder)
     if outcome.failed:
+        ctx.exit(SOME_FAILED)
+
+
+@bench.command()
+@_suite_options
+@_JOBS
+@_DASK
+@_part_options
+@click.pass_context
+def confirm(
+    ctx: click.Context, *, suite: str, data_home: Path | None, folder: Path, jobs: int, dask: str | None,
+    configurations: tuple[str, ...], methods: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Do some runs with results of older code again; if nothing has changed, the other results are confirmed.
+
+    One run of each method and configuration is done again. If no metric of a method differs by more than 0.00001, its
+    other results count as those of the present code; their records say so. The exit code is 3 if a method differs:
+    'skpml bench run' does its runs again.
+
+    \b
+    Example:
+      skpml bench confirm paper --folder results --data FOLDER --jobs 2
+    """
+    plan = _load_plan(suite, data_home).only(configurations=configurations, methods=methods)
+    from skpml.cli import _bench_output as output
+    from skpml.experiments import WorkerDied, check_names, confirm_results
+
+    check_names(plan)
+    try:
+        with output.progress_of(plan.suite.name) as update:
+            found = confirm_results(plan, folder, jobs=jobs, dask=dask, on_progress=update)
+    except WorkerDied as error:
+        raise click.ClickException(str(error)) from error
+    output.show_confirmations(found, folder)
+    if any(each.n_older for each in found):
         ctx.exit(SOME_FAILED)
 
 

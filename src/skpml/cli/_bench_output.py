@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from skpml import experiments
 from skpml.cli._console import make_table, progress_bar, say, show_table, show_warning, stderr_console
-from skpml.experiments import Outcome, PairComparison, Plan, Progress, Run
+from skpml.experiments import Confirmation, Outcome, PairComparison, Plan, Progress, Run
 
 _FAILURES_SHOWN = 10
 _SECONDS_BETWEEN_LINES = 60.0
@@ -66,8 +67,25 @@ def show_plan(plan: Plan, folder: Path, jobs: int, retry_failed: bool) -> None:
         say(f"{n_older} of them have a result of older code, which is shown until they are done: {listed}.")
     if status.complete:
         say("The suite is complete, and all results are of the present code.")
+    if status.n_confirmed:
+        say(
+            f"{status.n_confirmed} of them were made by older code, and confirmed by other runs of their methods."
+        )
     if estimate.unknown:
         say(f"The time of {estimate.unknown} runs is unknown: no similar run has been measured in {folder}.")
+
+
+def show_confirmations(found: Sequence[Confirmation], folder: Path) -> None:
+    """Print how runs that were done again differ, and which results they confirm."""
+    if not found:
+        say(f"There is no result of older code in {folder}.")
+        return
+    numbers = ("done again", "largest difference", "confirmed", "still of older code")
+    table = make_table("method", *numbers, right=numbers)
+    for each in found:
+        difference = "failed" if math.isinf(each.largest_difference) else f"{each.largest_difference:.1g}"
+        table.add_row(each.label, str(each.n_compared), difference, str(each.n_confirmed), str(each.n_older))
+    show_table(table)
 
 
 def show_outcome(plan: Plan, outcome: Outcome, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Reproducible experiments: suites, runs, records, tables and reports."""
 
+from skpml.experiments._confirm import Confirmation, confirm_results  # noqa: F401
 from skpml.experiments._execute import PeakMemory  # noqa: F401
 from skpml.experiments._export import (  # noqa: F401
     FORMATS,
@@ -49,6 +50,7 @@ __all__ = [
     "WorkerDied",
     "collect",
     "compare_methods",
+    "confirm_results",
     "expand",
     "export_tables",
     "load_suite",

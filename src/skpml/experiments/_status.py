@@ -16,12 +16,14 @@ State = Literal["done", "failed", "older", "missing"]
 class Status:
     """The state of each run of a plan.
 
-    ``done`` and ``failed`` are results of the present code, ``older`` is one of older code. Runs on absent data are
-    listed only if their configuration has a result.
+    ``done`` and ``failed`` are results of the present code, ``older`` is one of older code. ``n_confirmed`` results were
+    made by older code, and confirmed by other runs. Runs on absent data are listed only if their configuration has a
+    result.
     """
 
     plan: Plan
     states: dict[Run, State]
+    n_confirmed: int = 0
 
     @property
     def absent(self) -> dict[str, str]:
@@ -55,6 +57,7 @@ class Status:
             "complete": self.complete,
             "runs": len(self.states),
             **{name: self.counts[name] for name in names},
+            "confirmed": self.n_confirmed,
             "methods": {
                 label: {name: counts[name] for name in names} for label, counts in self.by_method().items()
             },
@@ -70,6 +73,7 @@ def find_status(plan: Plan, store: Store) -> Status:
         keys[task_of(key)].add(key)
     tried = {run.configuration for run in runs if run.task in keys}
     states: dict[Run, State] = {}
+    n_confirmed = 0
     for run in runs:
         if run.configuration in plan.absent and run.configuration not in tried:
             continue
@@ -77,4 +81,5 @@ def find_status(plan: Plan, store: Store) -> Status:
         states[run] = "older" if keys.get(run.task, set()) - {run.key} else "missing"
         if record is not None:
             states[run] = "done" if record["status"] == "done" else "failed"
-    return Status(plan, states)
+            n_confirmed += "confirmed" in record
+    return Status(plan, states, n_confirmed)
