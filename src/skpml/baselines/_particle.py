@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch, gen_batches
 
 from skpml._docstrings import fill_docstring
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Matrix
+from skpml.baselines._particle_svm import train_machine
 from skpml.features import RangeScaler
 from skpml.graph import reconstruction_weights
 
@@ -25,8 +25,6 @@ _UNDECIDED = 1e-9
 _TIE_WEIGHT = 1e-6
 # Decision values in memory at a time.
 _BLOCK_SIZE = 4_000_000
-# The optimum must not depend on the order of rows, features or labels; it costs only a few more Newton steps.
-_SVM_TOLERANCE = 1e-10
 
 
 def propagate(
@@ -70,23 +68,23 @@ def train_pairs(X: NDArray[Any], credible: NDArray[np.bool_], Y: NDArray[Any], *
     everywhere = np.ones((n, 1), dtype=np.bool_)
     yes = np.asfortranarray(np.hstack([credible, everywhere]))
     no = np.asfortranarray(np.hstack([Y == 0, everywhere]))
-    pairs, coef, intercept, accuracy = [], [], [], []
+    # The last weight is the intercept, so it is in the penalty too.
+    design = np.hstack([X, np.ones((n, 1))])
+    pairs, weights, accuracy = [], [], []
     for j, k in combinations(range(c + 1), 2):
         first, second = np.flatnonzero(yes[:, j] & no[:, k]), np.flatnonzero(yes[:, k] & no[:, j])
         if not first.size or not second.size:
             continue
-        rows = X[np.concatenate([first, second])]
+        rows = design.take(np.concatenate([first, second]), axis=0)
         is_first = np.arange(len(rows)) < first.size
-        # The primal minimizes ½‖(w, b)‖² + C Σ max(0, 1 − y(w·x + b))², with the bias in the penalty.
-        machine = LinearSVC(C=C, loss="squared_hinge", dual=False, tol=_SVM_TOLERANCE).fit(rows, is_first)
         pairs.append((j, k))
-        coef.append(machine.coef_[0])
-        intercept.append(machine.intercept_[0])
-        accuracy.append(np.mean((rows @ coef[-1] + intercept[-1] > 0) == is_first))
+        weights.append(train_machine(rows, is_first, C=C))
+        accuracy.append(np.mean((rows @ weights[-1] > 0) == is_first))
+    models = np.array(weights, dtype=np.float64).reshape(-1, design.shape[1])
     return Bunch(
         pairs=np.array(pairs, dtype=np.intp).reshape(-1, 2),
-        coef=np.array(coef, dtype=np.float64).reshape(-1, X.shape[1]),
-        intercept=np.array(intercept, dtype=np.float64),
+        coef=np.ascontiguousarray(models[:, :-1]),
+        intercept=np.ascontiguousarray(models[:, -1]),
         accuracy=np.array(accuracy, dtype=np.float64),
     )
 
