@@ -48,7 +48,10 @@ def problem(n=40, d=6, c=5, seed=0):
 
 
 def dense(reconstruction):
-    return np.vstack([block for _, block in reconstruction.blocks()])
+    cells = np.zeros((len(reconstruction.loadings), len(reconstruction.codes)))
+    for rows, columns, block in reconstruction.blocks():
+        cells[rows, columns] = block
+    return cells
 
 
 def reference_fit(Phi, X, Y, L, *, alpha, beta, lam, P, H, n_iter):
@@ -149,23 +152,32 @@ class TestReconstruction:
     @settings(max_examples=30)
     @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 0.1, 1.0, 1e4]), n=st.integers(1, 60))
     def test_shift_agrees_with_sorting(self, seed, scale, n):
-        Z = scale * np.random.default_rng(seed).normal(size=(7, n))
-        found = np.maximum(Z - simplex_shift(Z)[:, None], 0)
-        assert_allclose(found, project_to_simplex(Z), atol=1e-13 * max(scale, 1) * n)
+        """From any start: from below, from above all values, and from the solution."""
+        rng = np.random.default_rng(seed)
+        Z = scale * rng.normal(size=(7, n))
+        for start in (None, 2 * scale * rng.normal(size=7), Z.max(axis=1) + 1, simplex_shift(Z)):
+            found = np.maximum(Z - simplex_shift(Z, start)[:, None], 0)
+            assert_allclose(found, project_to_simplex(Z), atol=1e-13 * max(scale, 1) * n)
 
     def test_shift_of_equal_entries(self):
         assert_allclose(simplex_shift(np.full((1, 4), 3.0)), 2.75)
 
-    def test_rows_are_the_nearest_on_the_simplex(self, monkeypatch):
+    @pytest.mark.parametrize("stored_cells", [0, 2**25])
+    def test_rows_are_the_nearest_on_the_simplex(self, monkeypatch, stored_cells):
         monkeypatch.setattr(_pml_plr, "_BLOCK_CELLS", 100)
+        monkeypatch.setattr(_pml_plr, "_CACHED_CELLS", 50)
+        monkeypatch.setattr(_pml_plr, "_STORED_CELLS", stored_cells)
         rng = np.random.default_rng(0)
         loadings, codes = rng.normal(size=(25, 3)), rng.normal(size=(25, 3))
         C = Reconstruction.nearest(loadings, codes)
+        assert (C.stored is None) == (stored_cells == 0)
         assert_allclose(dense(C), project_to_simplex(loadings @ codes.T), atol=1e-12)
         right, left = rng.normal(size=(25, 4)), rng.normal(size=(25, 2))
         forward, backward = C.products(right, left)
         assert_allclose(forward, dense(C) @ right, atol=1e-12)
         assert_allclose(backward, dense(C).T @ left, atol=1e-12)
+        assert_allclose(C.forward(right), dense(C) @ right, atol=1e-12)
+        assert_allclose(C.backward(left), dense(C).T @ left, atol=1e-12)
         assert_allclose(C.gram(right), dense(C).T @ dense(C) @ right, atol=1e-12)
 
     def test_stationary_point(self):
@@ -202,12 +214,18 @@ class TestReconstruction:
             assert_allclose(distance_loss(C, X, known), np.sum(dense(C) * G), rtol=1e-12)
 
 
-def test_codes_solve_their_system():
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_codes_solve_their_system(size):
+    """Whatever the guess."""
     rng = np.random.default_rng(0)
-    C = project_to_simplex(3 * rng.normal(size=(30, 30)))
-    target = 1000 * rng.normal(size=(30, 4))
-    codes = update_codes(lambda V: C.T @ (C @ V), target, start=np.zeros((30, 4)))
-    assert_allclose(codes, np.linalg.solve(2 * C.T @ C + 1000 * np.eye(30), target), atol=1e-8)
+    C = Reconstruction.nearest(rng.normal(size=(30, 3)), rng.normal(size=(30, 3)))
+    candidates, target = rng.normal(size=(30, 4)), rng.normal(size=(30, 4))
+    codes = update_codes(C, candidates, target, size * rng.normal(size=(30, 4)))
+    weights = dense(C)
+    right = 2 * weights.T @ candidates + 1000 * target
+    assert_allclose(codes, np.linalg.solve(2 * weights.T @ weights + 1000 * np.eye(30), right), atol=1e-8)
+    first = update_codes(None, candidates, target, size * rng.normal(size=(30, 4)))
+    assert_allclose(first, (2 * candidates + 1000 * target) / 1002, atol=1e-12)
 
 
 def test_label_directions_stay_near_the_old_ones_where_nothing_decides():

@@ -6,13 +6,13 @@ squared distances (n×n), L graph Laplacian (n×n), and C reconstruction (n×n, 
 weights of the rows that rebuild row i). The paper has columns for instances, so its Φ, Y, F, H, E and C are the
 transposes.
 
-Q and C are never formed, and G only if it is small: see :func:`rotate_candidates`, :class:`Reconstruction`,
+Q is never formed, and C and G only if they are small: see :func:`rotate_candidates`, :class:`Reconstruction`,
 :func:`distance_loss`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -33,66 +33,120 @@ from skpml.linalg import polar_factor, ridge_factor
 PENALTY = 1000.0
 # First iteration that may stop: the objective settles only after a few rounds.
 FIRST_STOP = 6
-# Cells of C that are formed at a time: few enough for the cache, enough for the matrix products.
+# Cells of C that are formed at a time: enough for the matrix products.
 _BLOCK_CELLS = 2**20
-# G is stored up to this many cells (256 MB), which makes its product with C ten times cheaper.
+# Cells that are projected onto the simplex at a time: few enough for the cache of a core.
+_CACHED_CELLS = 2**16
+# C and G are stored up to this many cells each (256 MB).
 _STORED_CELLS = 2**25
+
+# Rows, columns and cells of a part of C; all cells of these rows in other columns are zero.
+Block = tuple[slice, Any, Array]
 
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """C without its n² cells: row i is ``max(A_i Hᵀ − θ_i, 0)`` with A and H of shape (n, m).
+    """C by blocks of rows: row i is ``max(A_i Hᵀ − θ_i, 0)`` with A and H of shape (n, m).
 
-    A block of rows is formed whenever a product needs it, which costs no more than reading it from memory.
+    Many rows are rebuilt from the same few, so a block is stored without the columns that it does not use. If C is too
+    large to be stored, a block is formed whenever a product needs it.
     """
 
     loadings: Array
     codes: Array
     shift: Array
+    stored: tuple[Block, ...] | None = None
 
     @classmethod
-    def nearest(cls, loadings: Array, codes: Array) -> Reconstruction:
-        """Compute the matrix with rows on the simplex that is nearest to ``A Hᵀ``."""
+    def nearest(cls, loadings: Array, codes: Array, start: Array | None = None) -> Reconstruction:
+        """Compute the matrix with rows on the simplex that is nearest to ``A Hᵀ``; ``start`` is a guess of θ."""
         shift = np.empty(len(loadings))
+        stored: list[Block] = []
+        is_stored = len(loadings) * len(codes) <= _STORED_CELLS
         for rows in _row_blocks(len(loadings), len(codes)):
-            shift[rows] = simplex_shift(loadings[rows] @ codes.T)
-        return cls(loadings, codes, shift)
+            block = loadings[rows] @ codes.T
+            shift[rows] = simplex_shift(block, None if start is None else start[rows])
+            if is_stored:
+                _subtract(block, shift[rows])
+                columns = np.flatnonzero(block.max(axis=0))
+                stored.append((rows, columns, np.take(block, columns, axis=1)))
+        return cls(loadings, codes, shift, tuple(stored) if is_stored else None)
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
+    def blocks(self) -> Iterator[Block]:
+        if self.stored is not None:
+            yield from self.stored
+            return
         for rows in _row_blocks(len(self.loadings), len(self.codes)):
             block = self.loadings[rows] @ self.codes.T
-            block -= self.shift[rows, None]
-            yield rows, np.maximum(block, 0, out=block)
+            _subtract(block, self.shift[rows])
+            yield rows, slice(None), block
+
+    def forward(self, V: Array) -> Array:
+        """Compute ``C V``."""
+        return self.products(V, V[:, :0])[0]
+
+    def backward(self, V: Array) -> Array:
+        """Compute ``Cᵀ V``."""
+        return self.products(V[:, :0], V)[1]
 
     def products(self, right: Array, left: Array) -> tuple[Array, Array]:
         """Compute ``C right`` and ``Cᵀ left`` in one pass over C."""
         forward, backward = np.empty_like(right), np.zeros_like(left)
-        for rows, block in self.blocks():
-            forward[rows] = block @ right
-            backward += block.T @ left[rows]
+        for rows, columns, block in self.blocks():
+            if right.shape[1]:
+                forward[rows] = _thin_product(block, right[columns])
+            if left.shape[1]:
+                backward[columns] += _thin_product(block.T, left[rows])
         return forward, backward
 
     def gram(self, V: Array) -> Array:
         """Compute ``CᵀC V``."""
         total = np.zeros_like(V)
-        for _, block in self.blocks():
-            total += block.T @ (block @ V)
+        for _, columns, block in self.blocks():
+            total[columns] += _thin_product(block.T, _thin_product(block, V[columns]))
         return total
 
 
-def simplex_shift(Z: Array) -> Array:
+def _subtract(block: Array, shift: Array) -> None:
+    """Replace the cells z of row i by ``max(z − θ_i, 0)``."""
+    for part in gen_batches(len(block), max(1, _CACHED_CELLS // block.shape[1])):
+        block[part] -= shift[part, None]
+        np.maximum(block[part], 0, out=block[part])
+
+
+def _thin_product(M: Array, V: Array) -> Array:
+    """Compute ``M V`` as ``(Vᵀ Mᵀ)ᵀ``, which is up to twice as fast if V has few columns."""
+    return (np.ascontiguousarray(V.T) @ M.T).T
+
+
+def simplex_shift(Z: Array, start: Array | None = None) -> Array:
     """Compute θ for each row z of Z, such that ``max(z − θ, 0)`` is the nearest point with sum 1.
 
-    Values below ``θ = (Σ z_j − 1)/count`` of the remaining ones are dropped until none is left to drop; θ only rises. For
-    rows as long as those of C, a few passes are several times faster than :func:`skpml.linalg.project_to_simplex`.
+    Newton's method for ``Σ max(z_j − θ, 0) = 1``, from ``start`` if there is a guess: it stops where the values above θ
+    no longer change. For rows as long as those of C, a few passes are several times faster than
+    :func:`skpml.linalg.project_to_simplex`.
     """
-    shift = (Z.sum(axis=1) - 1) / Z.shape[1]
+    shift = np.empty(len(Z))
+    for part in gen_batches(len(Z), max(1, _CACHED_CELLS // Z.shape[1])):
+        shift[part] = _newton_shift(Z[part], None if start is None else start[part])
+    return shift
+
+
+def _newton_shift(Z: Array, start: Array | None) -> Array:
+    if start is None:
+        shift = (Z.sum(axis=1) - 1) / Z.shape[1]
+    else:
+        # Where the solution must be.
+        highest = Z.max(axis=1)
+        shift = np.clip(start, highest - 1, highest - 1 / Z.shape[1])
+    rest = np.empty_like(Z)
+    count = None
     while True:
-        above = shift[:, None] < Z
-        raised = (np.einsum("ij,ij->i", Z, above) - 1) / np.maximum(above.sum(axis=1), 1)
-        if (raised <= shift).all():
+        np.subtract(Z, shift[:, None], out=rest)
+        before, count = count, np.maximum((rest > 0).sum(axis=1), 1)
+        if before is not None and (count == before).all():
             return shift
-        shift = np.maximum(raised, shift)
+        shift = shift + (np.maximum(rest, 0, out=rest).sum(axis=1) - 1) / count
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -111,26 +165,27 @@ def solve(mapped: Array, X: Array, Y: Array, laplacian: Any, model: PMLPLR) -> B
     root, rank = gram_root(Y)
     distances = euclidean_distances(X, squared=True) if len(X) ** 2 <= _STORED_CELLS else None
     # C starts as the identity.
-    F, E, CtY, gram = Y, np.zeros_like(Y), Y, lambda V: V
+    F, E, C = Y, np.zeros_like(Y), None
     ridge_scores = mapped @ solve_ridge(mapped.T @ Y.astype(mapped.dtype))
     # Frequent label directions, and among these the ones that the features predict best.
     P = leading_directions(Y.T @ (Y + ridge_scores), min(ceil(model.ratio * Y.shape[1]), rank))
-    H = Y @ P.T
+    H = CH = Y @ P.T
+    correction = np.zeros_like(Y)
     history: History = {}
     converged = False
     for iteration in range(1, model.max_iter + 1):
-        W = solve_ridge(mapped.T @ F.astype(mapped.dtype, copy=False))
-        scores = mapped @ W
+        W = solve_ridge(_thin_product(mapped.T, F.astype(mapped.dtype, copy=False)))
+        scores = _thin_product(mapped, W)
         rotated = rotate_candidates(F, root)
-        P = update_directions((2 * CtY + PENALTY * (Y - E)).T @ H, P)
-        H = update_codes(gram, (2 * CtY + PENALTY * (Y - E)) @ P.T, start=(Y - E) @ P.T)
-        C = update_reconstruction(X, Y, F, P, H, laplacian, beta)
-        gram = C.gram
+        P = update_directions(2 * Y.T @ CH + PENALTY * (Y - E).T @ H, P)
+        H = update_codes(C, Y @ P.T, (Y - E) @ P.T, correction @ P.T)
+        correction = (H - (Y - E) @ P.T) @ P
+        C = update_reconstruction(X, Y, F, P, H, laplacian, beta, None if C is None else C.shift)
         E = np.maximum(Y - H @ P - alpha / PENALTY, 0)
-        CLF, CtF = C.products(laplacian @ F, F)
-        F = update_pseudo_labels(F, Y, scores + rotated, beta * (CLF + laplacian @ CtF))
-        parts, CtY = C.products(np.hstack([laplacian @ F, H]), Y)
+        parts, CtF = C.products(np.hstack([laplacian @ F, H]), F)
         CLF, CH = np.split(parts, [F.shape[1]], axis=1)
+        F = update_pseudo_labels(F, Y, scores + rotated, beta * (CLF + laplacian @ CtF))
+        CLF = C.forward(laplacian @ F)
         losses = {
             "classifier": square(scores - F),
             "rotation": square(rotated - F),
@@ -194,28 +249,44 @@ def update_directions(B: Array, P: Array) -> Array:
     return polar_factor(B + nudge * P.T).T
 
 
-def update_codes(gram: Callable[[Array], Array], target: Array, start: Array) -> Array:
-    """H: solve ``(2CᵀC + μI) H = target`` by conjugate gradients; μ keeps the matrix well conditioned."""
+def update_codes(C: Reconstruction | None, candidates: Array, target: Array, guess: Array) -> Array:
+    """H: solve ``(2CᵀC + μI) H = 2Cᵀ candidates + μ target`` by conjugate gradients; no C is the identity.
+
+    μ keeps the matrix well conditioned, and H near the target; ``guess`` is a guess of their difference.
+    """
+    if C is None:
+        return (2 * candidates + PENALTY * target) / (2 + PENALTY)
 
     def apply(v: Array) -> Array:
         V = v.reshape(target.shape)
-        return (2 * gram(V) + PENALTY * V).ravel()
+        return (2 * C.gram(V) + PENALTY * V).ravel()
 
+    start = target + guess
+    residual = 2 * C.backward(candidates - C.forward(start)) - PENALTY * guess
     operator = LinearOperator((target.size, target.size), matvec=apply, dtype=target.dtype)
-    return cg(operator, target.ravel(), x0=start.ravel(), rtol=1e-10)[0].reshape(target.shape)
+    enough = 1e-10 * PENALTY * float(np.linalg.norm(start))
+    return start + cg(operator, residual.ravel(), rtol=1e-10, atol=enough)[0].reshape(target.shape)
 
 
 def update_reconstruction(
-    X: Array, Y: Array, F: Array, P: Array, H: Array, laplacian: Any, beta: float
+    X: Array,
+    Y: Array,
+    F: Array,
+    P: Array,
+    H: Array,
+    laplacian: Any,
+    beta: float,
+    start: Array | None = None,
 ) -> Reconstruction:
     """C: the stationary point ``(2YPᵀHᵀ − 2βFFᵀL − G)(2HHᵀ)⁺``, each row projected onto the simplex.
 
-    ``(HHᵀ)⁺ = H K² Hᵀ`` with ``K = (HᵀH)⁺`` (m×m), so the point is ``A Hᵀ`` with a thin A.
+    ``(HHᵀ)⁺ = H K² Hᵀ`` with ``K = (HᵀH)⁺`` (m×m), so the point is ``A Hᵀ`` with a thin A. ``start`` is a
+    guess of the shift.
     """
     inner = H.T @ H
     inverse = np.linalg.pinv(inner, hermitian=True)
     R = 2 * (Y @ P.T) @ inner - 2 * beta * F @ (F.T @ (laplacian @ H)) - distance_product(X, H)
-    return Reconstruction.nearest(0.5 * R @ (inverse @ inverse), H)
+    return Reconstruction.nearest(0.5 * R @ (inverse @ inverse), H, start)
 
 
 def distance_product(X: Array, H: Array) -> Array:
@@ -227,12 +298,14 @@ def distance_product(X: Array, H: Array) -> Array:
 def distance_loss(C: Reconstruction, X: Array, G: Array | None) -> float:
     """Compute ``Σ C∘G``; without G, from products of C and X, because rows of C sum to 1."""
     if G is not None:
-        return float(sum(np.vdot(block, G[rows]) for rows, block in C.blocks()))
+        return float(
+            sum(np.vdot(block, np.take(G[rows], columns, axis=1)) for rows, columns, block in C.blocks())
+        )
     sizes = np.einsum("ij,ij->i", X, X)
     products = np.hstack([X, sizes[:, None]])
     total = sizes.sum()
-    for rows, block in C.blocks():
-        CX = block @ products
+    for rows, columns, block in C.blocks():
+        CX = block @ products[columns]
         total += CX[:, -1].sum() - 2 * np.vdot(X[rows], CX[:, :-1])
     return float(total)
 
@@ -302,11 +375,12 @@ class PMLPLR(AnchorClassifier):
 
     Notes
     -----
-    With n rows, h mapped features, c labels and k conjugate-gradient steps (about ten), a fit takes O(nh² +
+    With n rows, h mapped features, c labels and k conjugate-gradient steps (about three), a fit takes O(nh² +
     h³) once and O(n²(d + kc)) per iteration, because every row may contribute to any other; the neighbor graph takes
-    O(n²d) up to 10,000 rows, and beyond is searched in cells, which may miss a few neighbors. Memory is O(nh): the n×n
-    matrices G, C and Q are never stored; C is formed in blocks whenever a product needs it. ``history_["objective"]``
-    counts the smoothness once, not twice as in the objective above, like the published stop rule.
+    O(n²d) up to 10,000 rows, and beyond is searched in cells, which may miss a few neighbors. Up to 5,792 rows the n×n
+    matrices G and C are stored (at most 256 MB each); beyond, memory is O(nh), and blocks of C are formed whenever a
+    product needs them. Q is never formed. ``history_["objective"]`` counts the smoothness once, not twice as in
+    the objective above, like the published stop rule.
 
     The objective is not convex, and not every update lowers it. It often rises after the second iteration, as in the
     authors' own runs, so the stop rule usually applies at the sixth: six iterations are part of the method, and more of
