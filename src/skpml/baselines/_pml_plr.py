@@ -60,15 +60,15 @@ class Reconstruction:
     @classmethod
     def nearest(cls, loadings: Array, codes: Array, start: Array | None = None) -> Reconstruction:
         """Compute the matrix with rows on the simplex that is nearest to ``A Hᵀ``; ``start`` is a guess of θ."""
-        shift = np.empty(len(loadings))
+        n, shift = len(codes), np.empty(len(loadings))
         stored: list[Block] = []
-        is_stored = len(loadings) * len(codes) <= _STORED_CELLS
-        for rows in _row_blocks(len(loadings), len(codes)):
-            block = loadings[rows] @ codes.T
-            shift[rows] = simplex_shift(block, None if start is None else start[rows])
+        is_stored = len(loadings) * n <= _STORED_CELLS
+        buffer = np.empty((min(max(1, _BLOCK_CELLS // n), len(loadings)), n))
+        for rows in _row_blocks(len(loadings), n):
+            block = np.matmul(loadings[rows], codes.T, out=buffer[: rows.stop - rows.start])
+            shift[rows] = simplex_shift(block, None if start is None else start[rows], out=block)
             if is_stored:
-                _subtract(block, shift[rows])
-                columns = np.flatnonzero(block.max(axis=0))
+                columns = np.flatnonzero((block > 0).any(axis=0))
                 stored.append((rows, columns, np.take(block, columns, axis=1)))
         return cls(loadings, codes, shift, tuple(stored) if is_stored else None)
 
@@ -78,8 +78,8 @@ class Reconstruction:
             return
         for rows in _row_blocks(len(self.loadings), len(self.codes)):
             block = self.loadings[rows] @ self.codes.T
-            _subtract(block, self.shift[rows])
-            yield rows, slice(None), block
+            block -= self.shift[rows, None]
+            yield rows, slice(None), np.maximum(block, 0, out=block)
 
     def forward(self, V: Array) -> Array:
         """Compute ``C V``."""
@@ -107,32 +107,30 @@ class Reconstruction:
         return total
 
 
-def _subtract(block: Array, shift: Array) -> None:
-    """Replace the cells z of row i by ``max(z − θ_i, 0)``."""
-    for part in gen_batches(len(block), max(1, _CACHED_CELLS // block.shape[1])):
-        block[part] -= shift[part, None]
-        np.maximum(block[part], 0, out=block[part])
-
-
 def _thin_product(M: Array, V: Array) -> Array:
     """Compute ``M V`` as ``(Vᵀ Mᵀ)ᵀ``, which is up to twice as fast if V has few columns."""
     return (np.ascontiguousarray(V.T) @ M.T).T
 
 
-def simplex_shift(Z: Array, start: Array | None = None) -> Array:
+def simplex_shift(Z: Array, start: Array | None = None, out: Array | None = None) -> Array:
     """Compute θ for each row z of Z, such that ``max(z − θ, 0)`` is the nearest point with sum 1.
 
     Newton's method for ``Σ max(z_j − θ, 0) = 1``, from ``start`` if there is a guess: it stops where the values above θ
     no longer change. For rows as long as those of C, a few passes are several times faster than
-    :func:`skpml.linalg.project_to_simplex`.
+    :func:`skpml.linalg.project_to_simplex`. The nearest points are written to ``out``, which may be Z.
     """
     shift = np.empty(len(Z))
+    # Twice as fast as comparing with a number.
+    zeros = np.zeros(Z.shape[1])
     for part in gen_batches(len(Z), max(1, _CACHED_CELLS // Z.shape[1])):
-        shift[part] = _newton_shift(Z[part], None if start is None else start[part])
+        shift[part], rest = _newton_shift(Z[part], None if start is None else start[part], zeros)
+        if out is not None:
+            np.maximum(rest, zeros, out=out[part])
     return shift
 
 
-def _newton_shift(Z: Array, start: Array | None) -> Array:
+def _newton_shift(Z: Array, start: Array | None, zeros: Array) -> tuple[Array, Array]:
+    """Compute θ and ``z − θ`` for a few rows."""
     if start is None:
         shift = (Z.sum(axis=1) - 1) / Z.shape[1]
     else:
@@ -143,10 +141,10 @@ def _newton_shift(Z: Array, start: Array | None) -> Array:
     count = None
     while True:
         np.subtract(Z, shift[:, None], out=rest)
-        before, count = count, np.maximum((rest > 0).sum(axis=1), 1)
+        before, count = count, np.maximum((rest > 0).sum(axis=1, dtype=np.int32), 1)
         if before is not None and (count == before).all():
-            return shift
-        shift = shift + (np.maximum(rest, 0, out=rest).sum(axis=1) - 1) / count
+            return shift, rest
+        shift = shift + (np.maximum(rest, zeros, out=rest).sum(axis=1) - 1) / count
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -292,7 +290,7 @@ def update_reconstruction(
 def distance_product(X: Array, H: Array) -> Array:
     """Compute ``G H`` for the squared distances ``G = g1ᵀ + 1gᵀ − 2XXᵀ`` between rows of X with squared lengths g."""
     sizes = np.einsum("ij,ij->i", X, X)
-    return np.outer(sizes, H.sum(axis=0)) + sizes @ H - 2 * X @ (X.T @ H)
+    return np.outer(sizes, H.sum(axis=0)) + sizes @ H - 2 * _thin_product(X, _thin_product(X.T, H))
 
 
 def distance_loss(C: Reconstruction, X: Array, G: Array | None) -> float:
