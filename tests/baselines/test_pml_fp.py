@@ -7,6 +7,7 @@ from scipy.optimize import approx_fprime, linprog, minimize
 from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
+from skpml._sharing import shared_work
 from skpml.baselines import _pml_fp
 from skpml.baselines import _pml_fp_steps as steps
 from skpml.baselines._pml_fp import PMLFP, PMLLC, candidate_prototypes, label_correlation, solve
@@ -304,6 +305,17 @@ class TestConfidenceStep:
         assert_array_equal(P[0, [1, 2]], 0.5)
 
 
+def test_the_first_model_is_shared_by_all_weights_of_the_distances():
+    X, Y = problem()
+    alone = [PMLFP(C3=C3).fit(X, Y).coef_ for C3 in (1.0, 10.0)]
+    with shared_work() as work:
+        together = [PMLFP(C3=C3).fit(X, Y).coef_ for C3 in (1.0, 10.0)]
+        assert (work.computed, work.reused) == (1, 1)
+        PMLFP(C1=3.0).fit(X, Y)
+        assert (work.computed, work.reused) == (2, 1)
+    assert_array_equal(together, alone)
+
+
 @pytest.mark.parametrize(
     ("method", "weight"), [("fp", 10), ("fp", 1), ("fp", 0.05), ("lc", 3), ("lc", 0.1), ("lc", 0.01)]
 )
@@ -350,6 +362,21 @@ class TestLoop:
         plain = self.fit(method, weight, X, Y)[0]
         assert_allclose(turned.coef, plain.coef, atol=1e-6)
         assert_allclose(turned.confidences, plain.confidences)
+
+    def test_products_without_common_values_change_nothing(self, method, weight, monkeypatch):
+        """Features such as those of texts: few values differ from the smallest, which need not be 0."""
+        X, Y = problem(n=60, d=20)
+        X = np.where(np.abs(X) > 1.8, np.abs(X), 0) - 0.5
+        X[0] = 2
+        Y[3] = 0
+        assert np.count_nonzero(X > -0.5) < 0.1 * X.size < np.count_nonzero(X[1:] == -0.5)
+        sparse = self.fit(method, weight, X, Y)[0]
+        monkeypatch.setattr(_pml_fp, "_SPARSE_SHARE", 0)
+        dense = self.fit(method, weight, X, Y)[0]
+        for name in ("coef", "intercept", "scores"):
+            assert_allclose(sparse[name], dense[name], atol=1e-6)
+        assert_allclose(sparse.confidences, dense.confidences)
+        assert_allclose(sparse.history["objective"], dense.history["objective"], rtol=1e-9)
 
     def test_moving_all_rows_changes_nothing(self, method, weight):
         X, Y = problem()

@@ -18,14 +18,20 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
 from scipy.spatial.distance import cdist
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
+from skpml._sharing import once
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Array, History, Matrix, append
 from skpml.baselines._pml_fp_steps import fit_ranking, model_size, ranking_loss, update_confidences
 from skpml.features import RangeScaler
+
+# Products leave out the smallest value of each feature if at most this share of the values is larger.
+_SPARSE_SHARE = 0.1
 
 _TEXTS = {
     "C1": """\
@@ -82,8 +88,7 @@ def solve(X: Matrix, Y: Matrix, linear_cost: Matrix, pair_reward: Matrix, model:
     pair_weights = np.where(sizes > 0, model.C1 / np.where(sizes > 0, pair_count, 1), 0)
     # Rows without candidates must not count, not even in the center.
     mean = candidates.any(axis=1) @ X / max(int(np.count_nonzero(sizes)), 1)
-    features, basis = _compact(X - mean)
-    features = np.hstack([features, np.ones((len(X), 1))])
+    features, basis = _center(X, mean)
 
     def fit(P: Matrix, start: Matrix | None) -> Matrix:
         return fit_ranking(features, P > 0, pair_weights * P.max(axis=1), start)
@@ -94,7 +99,8 @@ def solve(X: Matrix, Y: Matrix, linear_cost: Matrix, pair_reward: Matrix, model:
         return model_size(coef) + ranking + float(confidence_cost)
 
     P = Y / np.maximum(sizes, 1)[:, None]
-    coef = fit(P, None)
+    # The first model does not depend on the cost and the reward.
+    coef = once(lambda *_: fit(P, None), np.hstack([X, Y]), "first model", float(model.C1))
     scores = features @ coef
     history: History = {}
     previous, converged = objective(coef, scores, P), False
@@ -122,6 +128,30 @@ def solve(X: Matrix, Y: Matrix, linear_cost: Matrix, pair_reward: Matrix, model:
         history=history,
         converged=converged,
     )
+
+
+def _center(X: Matrix, mean: Matrix) -> tuple[Any, Matrix | None]:
+    """Return centered features with a column of ones, for products, and the basis of :func:`_compact`.
+
+    If few values of a feature differ from its smallest, as in texts, products leave out the others.
+    """
+    lowest = X.min(axis=0)
+    if X.shape[1] > X.shape[0] or np.count_nonzero(lowest < X) > _SPARSE_SHARE * X.size:
+        features, basis = _compact(X - mean)
+        return np.hstack([features, np.ones((len(X), 1))]), basis
+    rows = scipy.sparse.csr_array(X - lowest)
+    shift = mean - lowest
+
+    def scores(coef: Matrix) -> Matrix:
+        return rows @ coef[:-1] + (coef[-1] - shift @ coef[:-1])
+
+    def slopes(by_score: Matrix) -> Matrix:
+        total = by_score.sum(axis=0)
+        return np.vstack([rows.T @ by_score - np.outer(shift, total), total])
+
+    shape = X.shape[0], X.shape[1] + 1
+    operator = LinearOperator(shape, scores, rmatvec=slopes, matmat=scores, rmatmat=slopes, dtype=X.dtype)
+    return operator, None
 
 
 def _compact(X: Matrix) -> tuple[Matrix, Matrix | None]:
@@ -226,7 +256,8 @@ class PMLFP(_ConfidenceRanking):
     others are then ranked as if they were false. A smaller C3, or :class:`PMLLC`, keeps more candidates.
 
     The model step is L-BFGS with O(ncd + bc) work per evaluation, where b is the number of chosen candidates (with
-    fewer rows than features, O(n²c + bc) after one O(n²d) reduction). The confidence step is exact for rows with up to
+    fewer rows than features, O(n²c + bc) after one O(n²d) reduction; if at most a tenth of the values differ from the
+    smallest of their feature, as in texts, only these are multiplied). The confidence step is exact for rows with up to
     12 candidates, by comparing all their subsets; with more, it compares only nested sets, those of the labels that
     cost least alone. Memory is O(nd + nc).
 

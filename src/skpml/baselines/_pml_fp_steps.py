@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,13 +101,12 @@ def model_size(coef: Matrix) -> float:
     return float(np.sum(coef[:-1] ** 2) + _BIAS_WEIGHT * np.sum(coef[-1] ** 2))
 
 
-def fit_ranking(
-    X: Matrix, sets: NDArray[np.bool_], row_weights: Matrix, start: Matrix | None = None
-) -> Matrix:
+def fit_ranking(X: Any, sets: NDArray[np.bool_], row_weights: Matrix, start: Matrix | None = None) -> Matrix:
     """Minimize the :func:`model_size` plus the :func:`ranking_loss` of the scores ``X @ coef`` by L-BFGS.
 
-    The last column of X is ones; its coefficients are the biases. The loss depends only on differences of scores, so the
-    biases of the minimizer sum to zero. L-BFGS takes ten to fifty times fewer steps if the features are centered.
+    X is an array or a linear operator. Its last column is ones, with the biases as coefficients. The loss depends only on
+    differences of scores, so the biases of the minimizer sum to zero. L-BFGS takes ten to fifty times fewer steps if the
+    features are centered.
     """
     shape = X.shape[1], sets.shape[1]
     blocks = _pair_blocks(sets)
