@@ -363,9 +363,10 @@ class TestLoop:
         assert_allclose(turned.coef, plain.coef, atol=1e-6)
         assert_allclose(turned.confidences, plain.confidences)
 
-    def test_products_without_common_values_change_nothing(self, method, weight, monkeypatch):
+    @pytest.mark.parametrize("d", [20, 80])
+    def test_products_without_common_values_change_nothing(self, method, weight, d, monkeypatch):
         """Features such as those of texts: few values differ from the smallest, which need not be 0."""
-        X, Y = problem(n=60, d=20)
+        X, Y = problem(n=60, d=d)
         X = np.where(np.abs(X) > 1.8, np.abs(X), 0) - 0.5
         X[0] = 2
         Y[3] = 0

@@ -133,10 +133,11 @@ def solve(X: Matrix, Y: Matrix, linear_cost: Matrix, pair_reward: Matrix, model:
 def _center(X: Matrix, mean: Matrix) -> tuple[Any, Matrix | None]:
     """Return centered features with a column of ones, for products, and the basis of :func:`_compact`.
 
-    If few values of a feature differ from its smallest, as in texts, products leave out the others.
+    If few values of a feature differ from its smallest, as in texts, products leave out the others. With many more
+    features than rows, the fewer coefficients of the basis save more.
     """
     lowest = X.min(axis=0)
-    if X.shape[1] > X.shape[0] or np.count_nonzero(lowest < X) > _SPARSE_SHARE * X.size:
+    if X.shape[1] > 2 * X.shape[0] or np.count_nonzero(lowest < X) > _SPARSE_SHARE * X.size:
         features, basis = _compact(X - mean)
         return np.hstack([features, np.ones((len(X), 1))]), basis
     rows = scipy.sparse.csr_array(X - lowest)
@@ -257,9 +258,9 @@ class PMLFP(_ConfidenceRanking):
 
     The model step is L-BFGS with O(ncd + bc) work per evaluation, where b is the number of chosen candidates (with
     fewer rows than features, O(n²c + bc) after one O(n²d) reduction; if at most a tenth of the values differ from the
-    smallest of their feature, as in texts, only these are multiplied). The confidence step is exact for rows with up to
-    12 candidates, by comparing all their subsets; with more, it compares only nested sets, those of the labels that
-    cost least alone. Memory is O(nd + nc).
+    smallest of their feature, as in texts, and d ≤ 2n, only these are multiplied). The confidence step is exact
+    for rows with up to 12 candidates, by comparing all their subsets; with more, it compares only nested sets, those of
+    the labels that cost least alone. Memory is O(nd + nc).
 
     A single label has no other label to be ranked against; "none" is then the other label, the only candidate of the rows
     that lack the label.
