@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from table_helpers import parquet, read, refused
@@ -423,9 +424,8 @@ def test_texts_become_dense_features(stories):
     assert similar[np.ix_(sea, sea)].min() > similar[np.ix_(sea, ~sea)].max()
 
 
-def test_never_more_features_than_words_or_rows_or_differences():
-    # Both hold "two", so they differ in one direction only.
-    assert fit_text_features(["one two", "two three"]).transform(as_text_column(["one"])).shape == (1, 1)
+def test_never_more_features_than_words_or_rows():
+    assert fit_text_features(["one two", "two three"]).transform(as_text_column(["one"])).shape == (1, 2)
     few = fit_text_features(["one two three four", "five six"]).transform(as_text_column(["one", "other"]))
     assert few.shape == (2, 2)
     assert few[1].tolist() == [0, 0]
@@ -460,14 +460,15 @@ def headlines(n: int) -> tuple[list[str], list[str]]:
     return [str(rng.choice(FRAMES)).format(*rng.choice(TOPICS[topic], 2)) for topic in topics], topics
 
 
-def test_components_in_which_texts_do_not_differ_are_left_out():
-    """The words of a frame come together, and each text has one frame: 11 words move in 2 directions beside the mean."""
+def test_scaling_of_features_hardly_changes_the_angles_between_texts():
+    """The components differ in their spans by more than five, the features do not: their scaling keeps distances."""
     texts, _ = headlines(150)
     X = fit_text_features(texts).transform(as_text_column(texts))
-    n_words = TfidfVectorizer().fit(texts).vocabulary_
-    assert X.shape[1] <= 12 + 3 < len(n_words)
-    spans = np.ptp(X, axis=0)
-    assert spans.min() >= 0.1 * spans.max()
+    weights = TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
+    components = TruncatedSVD(X.shape[1], random_state=0).fit_transform(weights)
+    spans, before = np.ptp(X, axis=0), np.ptp(components, axis=0)
+    assert spans.max() < 2.5 * spans.min()
+    assert before.max() > 5 * before.min()
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1)
 
 

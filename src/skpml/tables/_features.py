@@ -21,11 +21,8 @@ from skpml.tables._errors import Argument, TableError, check_unpacked_size, pars
 EMBEDDING_SUFFIXES = (".npy", ".npz")
 _USUAL_KEYS = ("embeddings", "X")
 _MOST_WORDS = 50_000
-# A component over which the training texts spread less than this share of the widest one says next to nothing about
-# them, but a new text can lie many times its span away, and models scale features by their span.
-_LEAST_SPAN = 0.1
-# A span below this is rounding error.
-_NO_SPAN = 1e-9
+# A component with a smaller share of the largest singular value is rounding error.
+_NO_COMPONENT = 1e-9
 
 
 def read_embeddings(
@@ -173,8 +170,8 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
     """Fit a transformer from texts to dense features.
 
     The 50,000 most frequent words are weighted by how rare they are (TF-IDF), reduced by a truncated singular value
-    decomposition, and every row is scaled to length one. Components in which the texts hardly differ are left out. The
-    pipeline takes the column of `as_text_column`; TableError if the texts hold fewer than two different words.
+    decomposition and rotated, and every row is scaled to length one. The pipeline takes the column of `as_text_column`;
+    TableError if the texts hold fewer than two different words.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.decomposition import TruncatedSVD
@@ -199,19 +196,25 @@ def fit_text_features(texts: Sequence[str], *, n_components: int = 200, random_s
     # Texts that are all alike have no variance of which a component could explain a share.
     with np.errstate(invalid="ignore"):
         reduced.fit(weights)
-    _drop_narrow_components(reduced, weights)
+    _rotate(reduced, random_state)
     return Pipeline(
         [("counted", counted), ("weighted", weighted), ("reduced", reduced), ("scaled", Normalizer())]
     )
 
 
-def _drop_narrow_components(reduced: Any, weights: Any) -> None:
-    """Drop the components in which texts hardly differ, but at least keep one."""
-    from sklearn.preprocessing import normalize
+def _rotate(reduced: Any, random_state: int) -> None:
+    """Rotate the components at random, without those that only rounding has made.
 
-    spans = np.ptp(normalize(reduced.transform(weights)), axis=0)
-    wide = spans >= max(_LEAST_SPAN * spans.max(), _NO_SPAN)
-    wide[0] |= not wide.any()
-    reduced.set_params(n_components=int(wide.sum()))
-    for name in ("components_", "singular_values_", "explained_variance_", "explained_variance_ratio_"):
-        setattr(reduced, name, getattr(reduced, name)[wide])
+    Estimators scale every feature to the same range. That would give all components the same weight, although texts
+    differ most in the first of them; after a rotation, all features have nearly the same range already.
+    """
+    from scipy.stats import ortho_group
+
+    kept = reduced.components_[reduced.singular_values_ > _NO_COMPONENT * reduced.singular_values_[0]]
+    if len(kept) > 1:
+        kept = ortho_group.rvs(len(kept), random_state=random_state) @ kept
+    reduced.set_params(n_components=len(kept))
+    reduced.components_ = kept
+    # These describe the components before the rotation.
+    for name in ("singular_values_", "explained_variance_", "explained_variance_ratio_"):
+        delattr(reduced, name)
