@@ -148,6 +148,22 @@ def test_a_first_look_orders_tags_and_drops_none():
         audit(X, Y, fast=True, method="pml-ma")
 
 
+def test_the_family_of_the_model_can_be_chosen():
+    X, _, Y = made(n=100)
+    found = audit(X, Y, family="logistic")
+    assert {setting["family"] for setting in found.model.selection_["tried"]} == {"logistic"}
+    assert len({setting["family"] for setting in audit(X, Y).model.selection_["tried"]}) > 1
+    # The audit is still quick, and the trained model is of the same kind.
+    assert found.method.effort == "quick"
+    assert found.train_model(X).family == "logistic"
+    with pytest.raises(ValueError, match="fast"):
+        audit(X, Y, family="logistic", fast=True)
+    with pytest.raises(ValueError, match="family must be"):
+        audit(X, Y, family="probit")
+    with pytest.raises(ValueError, match="candidate-likelihood"):
+        audit(X, Y, family="logistic", method="ridge")
+
+
 def test_drops_promise_at_most_what_the_least_noise_allows():
     X, truth, Y = made(n=300)
     found = audit(X, Y)

@@ -115,6 +115,31 @@ def test_the_audit_weights_the_kinds_of_columns(
     assert given["views"] is None
 
 
+@pytest.mark.parametrize(
+    ("options", "family"),
+    [
+        (OPTIONS, "logistic"),
+        ((*OPTIONS, "--ignore", "red", "--ignore", "green", "--ignore", "season"), "logistic"),
+        (("--feature", "green"), None),
+        (("--feature", "green", "--feature", "season"), None),
+        ((*OPTIONS, "--fast"), None),
+        ((*OPTIONS, "--method", "ridge"), None),
+    ],
+)
+def test_texts_are_audited_by_logistic_regression(
+    run: Run, photos: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], family: str | None
+) -> None:
+    given = []
+
+    def stop(X: np.ndarray, **options: object) -> None:
+        given.append(options.get("family"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skpml.cleaning.audit", stop)
+    run("clean", photos, *options, "-o", "out.csv")
+    assert given == [family]
+
+
 def test_the_profile_shows_kinds_and_gaps(run: Run, photos: Path) -> None:
     result = run("data", "profile", photos, *OPTIONS)
     assert result.exit_code == 0, result.output

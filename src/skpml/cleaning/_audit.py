@@ -330,6 +330,7 @@ def audit(
     verified: Any = None,
     at_random: Any = False,
     method: Any = "candidate-likelihood",
+    family: str = "auto",
     fast: bool = False,
     views: Mapping[str, Sequence[int]] | None = None,
     label_names: Sequence[str] | None = None,
@@ -370,6 +371,10 @@ def audit(
         drops are as precise as promised; candidates that were checked because they are doubtful do not.
     method : str or estimator, default="candidate-likelihood"
         Name of a method, or an unfitted estimator of this library.
+    family : {"auto", "logistic", "least-squares", "ridge"}, default="auto"
+        Kind of model of the method "candidate-likelihood", see :class:`~skpml.CandidateLikelihood`. Choose "logistic" if
+        the features come from texts, as TF-IDF or as embeddings: "auto" may choose another family that orders the
+        candidates of each row as well, but those of different rows worse.
     fast : bool, default=False
         Take a first look, two to five times faster: by ridge regression on the candidates instead of a model of the
         noise. It orders candidates a little worse, and nothing is dropped or counted on the assumption of random noise.
@@ -454,7 +459,7 @@ def audit(
     if checked is None:
         checked = np.zeros(candidates.shape, dtype=np.int8)
     sample = _check_sample(at_random, checked) & (candidates > 0)
-    model = _make_model(method, len(candidates), n_folds, random_state, fast=fast)
+    model = _make_model(method, len(candidates), n_folds, random_state, family=family, fast=fast)
     if views is not None:
         model.set_params(views=views)
     sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
@@ -808,7 +813,9 @@ def _check_probabilities(given: Any, shape: tuple[int, ...]) -> Floats:
     return found
 
 
-def _make_model(method: Any, n_rows: int, n_folds: int, random_state: int, *, fast: bool = False) -> Any:
+def _make_model(
+    method: Any, n_rows: int, n_folds: int, random_state: int, *, family: str = "auto", fast: bool = False
+) -> Any:
     """Return an unfitted estimator that accepts empty rows and labels, which folds and cleaning may leave."""
     model = get_method(method)() if isinstance(method, str) else clone(method)
     parameters = model.get_params()
@@ -818,7 +825,14 @@ def _make_model(method: Any, n_rows: int, n_folds: int, random_state: int, *, fa
         model.set_params(random_state=random_state)
     if isinstance(method, str) and get_method(method).name == "candidate-likelihood":
         modest = next((modest for limit, modest in _LARGE if n_rows > limit), {})
-        model.set_params(**{**_QUICK, "n_folds": n_folds, **modest, **(_FAST if fast else {})})
-    elif fast:
-        raise ValueError(f"fast belongs to the method 'candidate-likelihood', got method={method!r}.")
+        if fast and family not in ("auto", _FAST["family"]):
+            raise ValueError(
+                f"fast takes the family {_FAST['family']!r}, got family={family!r}; leave one of them out."
+            )
+        model.set_params(
+            **{**_QUICK, "family": family, "n_folds": n_folds, **modest, **(_FAST if fast else {})}
+        )
+    elif fast or family != "auto":
+        name = "fast" if fast else "family"
+        raise ValueError(f"{name} belongs to the method 'candidate-likelihood', got method={method!r}.")
     return model

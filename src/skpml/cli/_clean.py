@@ -341,8 +341,7 @@ def run(
         known = {"verified": checked.verified, "at_random": checked.at_random}
         options = {**arguments, **known, "label_names": table.label_names, "progress": update}
         options |= voted.arguments or {"Y": table.candidates}
-        takes_views = "views" in get_method(method)().get_params()
-        options["views"] = table.views if len(table.views) > 1 and takes_views else None
+        options |= _suit_features(table, method, fast=fast)
         found = keep_decisions(audit(table.X, **options), checked.decisions)
         update(0, None, "writing")
         with replacing(*outputs, overwrite=force, like=source) as paths:
@@ -394,6 +393,16 @@ def _decision_rule(drop_below: float | None, keep_above: float | None, budget: i
             raise click.UsageError(f"--drop-below must not exceed --keep-above, got {low:g} and {high:g}")
         low = high = thresholds[chosen.pop()]
     return {"drop_below": low, "keep_above": high}
+
+
+def _suit_features(table: Table, method: str, *, fast: bool) -> dict[str, Any]:
+    """Return the arguments of the audit that suit the kinds of features, as far as the method takes them."""
+    found = get_method(method)
+    takes_views = "views" in found().get_params()
+    options: dict[str, Any] = {"views": table.views if len(table.views) > 1 and takes_views else None}
+    if table.from_texts and found.name == "candidate-likelihood" and not fast:
+        options["family"] = "logistic"
+    return options
 
 
 def _check_table(table: Table, folds: int, label_studio: Path | None) -> None:

@@ -141,6 +141,11 @@ class Table:
     unused: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def from_texts(self) -> bool:
+        """Whether features of the table come from texts, alone or beside other columns."""
+        return self.feature_kind == "text" or "text" in self.feature_types.values()
+
     def __repr__(self) -> str:
         labels = "" if self.candidates is None else f", {len(self.label_names)} labels"
         size = f"{self.X.shape[0]} rows, {self.X.shape[1]} features ({self.feature_kind})"
