@@ -1,160 +1,498 @@
-"""The kept results of the paper suite beside what is published: how complete they are, and where they differ.
+"""The account of the paper's comparison, made from the stored runs: what is complete, what is reproduced, what is gained.
 
-    skpml bench run paper --data FOLDER --jobs 2 --folder bench      # hours; continues where it stopped
-    skpml bench export paper --data FOLDER --folder bench -o results/paper --with-runs --force \\
-        --published benchmarks/published_results.csv
-    python benchmarks/paper_results.py                               # writes results/paper/account.md
+    for suite in paper paper-settings paper-seeds paper-real; do
+        skpml bench run $suite --data FOLDER --folder bench --jobs 2     # days in all; continues where it stopped
+    done
+    for suite in paper paper-settings paper-seeds paper-real; do
+        skpml bench export $suite --data FOLDER --folder bench -o results/$suite --with-runs --force \\
+            --format csv --format markdown
+        skpml bench status $suite --data FOLDER --folder results/$suite  # what is stored, and what is missing
+    done
+    python benchmarks/paper_results.py                                   # writes results/paper/account.md
 
-To complete the kept results, use their folder: ``skpml bench run paper --data FOLDER --folder results/paper``.
-Differences below a hundredth are called equal: a new draw of the noise changes a result as much
-(results/reproduction.md).
+The suites share one folder of runs. A suite can be exported at any time: a suite without any run is an error, one with
+some is exported with what it has. The account says how complete each is, and is the same for the same stored runs,
+whatever the code and the data on the machine. Every sentence of it that states an outcome is made from the numbers.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from published import PATH
+from paper_numbers import (
+    AP,
+    EQUAL,
+    PAIRS,
+    PMLMA,
+    PUBLISHED_METRIC,
+    Pair,
+    Stored,
+    compare_pair,
+    complete_means,
+    count_differences,
+    format_interval,
+    format_signed,
+    gains_over_published,
+    judge,
+    published_means,
+    rank_paper_methods,
+    read_stored,
+)
+from paper_parts import make_table
 
 from skpml._writing import replacing
 from skpml.experiments import (
     Results,
-    Store,
-    collect,
-    expand,
-    greater_is_better,
-    load_suite,
+    export_tables,
+    format_number,
+    format_p_value,
     metric_title,
-    read_published,
+    noise_gap,
+    rank_methods,
 )
 
-FOLDER = Path(__file__).parents[1] / "results" / "paper"
-EQUAL = 0.01
+FOLDER = Path(__file__).parents[1] / "results"
 
 
 def main() -> None:
-    plan = expand(load_suite("paper"))
-    results = collect(plan, Store(FOLDER).records())
-    published = read_published(PATH)
-    parts = [
-        describe_extent(results),
-        table_beside_published(results, published),
-        table_of_differences(results, published),
-        compare_with_floors(results),
-    ]
-    with replacing(FOLDER / "account.md", overwrite=True) as (temporary,):
-        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    text = write_account(read_stored(FOLDER))
+    with replacing(FOLDER / "paper" / "account.md", overwrite=True) as (temporary,):
+        temporary.write_text(text, encoding="utf-8")
+    print(text)
 
 
-def measured_means(results: Results, metric: str) -> pd.DataFrame:
-    """Means of complete results: configurations × methods."""
-    table = results.table(metric)
-    return table.xs("mean", axis=1, level=1).where(table.xs("state", axis=1, level=1) == "done")
+def write_account(stored: Stored) -> str:
+    sections = {
+        "How complete the runs are": describe_extent(stored),
+        "In short": summarize(stored),
+        "Average precision": tabulate_average_precision(stored),
+        "Against the published results": tabulate_differences(stored),
+        "Ranks": tabulate_ranks(stored),
+        "What is gained over tuned ridge regression": tabulate_pairs(stored.paper),
+        "The noise gap": tabulate_gaps(stored.paper),
+        "Hamming loss, by each method's threshold and by a common one": tabulate_hamming(stored),
+        "Draws of the noise": tabulate_draws(stored.seeds),
+        "Real candidates": tabulate_real(stored),
+    }
+    return "\n".join(f"## {title}\n\n{text}\n" for title, text in sections.items())
 
 
-def published_means(published: pd.DataFrame, metric: str, names: list[str]) -> pd.DataFrame:
-    """Published means: configurations × methods."""
-    rows = published[published["metric"] == metric]
-    return rows.pivot(index="configuration", columns="method", values="mean").reindex(names)
-
-
-def describe_extent(results: Results) -> str:
+def describe_extent(stored: Stored) -> str:
     """What was run, and what was left."""
-    labels = results.labels()
-    cells = {place: cell.state for place, cell in results.cells.items()}
-    done = sum(len(cell.records) for cell in results.cells.values())
-    wanted = sum(cell.expected for cell in results.cells.values())
-    failed = sum(len(cell.failures) for cell in results.cells.values())
-    whole = [
-        name for name in results.suite.configurations if all(cells[label, name] == "done" for label in labels)
+    rows, notes = [], []
+    for results in (stored.paper, stored.settings, stored.seeds, stored.real):
+        suite, cells = results.suite, results.cells
+        missing = find_missing(results)
+        n_done = sum(len(cell.records) for cell in cells.values())
+        n_failed = sum(len(cell.failures) for cell in cells.values())
+        n_planned = sum(cell.expected for cell in cells.values())
+        n_complete = sum(not labels for labels in missing.values())
+        rows.append(
+            (f"`{suite.name}`", str(len(suite.configurations)), str(len(results.labels())),
+             ", ".join(map(str, suite.seeds)), str(suite.folds), f"{n_done} of {n_planned}", str(n_failed),
+             f"{n_complete} of {len(missing)}")
+        )  # fmt: skip
+        notes += describe_missing(results, missing)
+    titles = ("suite", "configurations", "methods, floor and ceiling", "seeds", "folds", "runs stored", "runs failed",
+              "configurations complete for all")  # fmt: skip
+    text = (
+        "The first seed of `paper-seeds` is that of `paper`. A result counts if all of its runs are there; no mean is "
+        "over fewer folds."
+    )
+    return "\n\n".join([make_table(titles, rows), text, "\n".join(f"* {note}" for note in notes)]).rstrip()
+
+
+def find_missing(results: Results) -> dict[str, list[str]]:
+    """List the methods that are not complete on each configuration."""
+    return {
+        name: [label for label in results.labels() if results.cells[label, name].state != "done"]
+        for name in results.suite.configurations
+    }
+
+
+def describe_missing(results: Results, missing: dict[str, list[str]]) -> list[str]:
+    """Sentences about the configurations that are not complete, grouped by the methods that lack runs."""
+    groups: dict[str, list[str]] = {}
+    for name, labels in missing.items():
+        started = any(results.cells[label, name].records for label in labels)
+        reason = f"not complete for {', '.join(labels)}"
+        if len(labels) == len(results.labels()):
+            reason = "begun, complete for no method" if started else "not run"
+        if labels:
+            groups.setdefault(reason, []).append(name)
+    return [
+        f"`{results.suite.name}`, {reason}: {'everything' if len(names) == len(missing) else ', '.join(names)}."
+        for reason, names in groups.items()
     ]
+
+
+def summarize(stored: Stored) -> str:
+    """The answers in sentences."""
+    missing = find_missing(stored.paper)
+    n_complete = sum(not labels for labels in missing.values())
     lines = [
-        f"{done} of the {wanted} runs of the suite are kept; {failed} failed. Every method has all of its runs on "
-        f"{len(whole)} of the {len(results.suite.configurations)} configurations."
+        f"The runs of `paper` are complete for all methods on {n_complete} of {len(missing)} configurations. "
+        "Every sentence is about the configurations that are complete for the methods it compares.",
+        *summarize_published(stored),
+        *summarize_ranks(stored),
+        *(describe_pair(one, other, compare_pair(stored.paper, one, other, AP)) for one, other in PAIRS),
     ]
-    by_reason: dict[str, list[str]] = {}
-    for name in results.suite.configurations:
-        missing = [label for label in labels if cells[label, name] != "done"]
-        if missing:
-            reason = "nothing" if len(missing) == len(labels) else ", ".join(missing)
-            by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
-        what = "Nothing was run on" if reason == "nothing" else f"Not whole for {reason}:"
-        lines.append(f"{what} {', '.join(names)}.")
-    return " ".join(lines)
-
-
-def table_beside_published(results: Results, published: pd.DataFrame) -> str:
-    """Measured average precision, with the published one in brackets."""
-    metric = "average_precision"
-    measured = measured_means(results, metric)
-    printed = published_means(published, metric, list(measured.index))
-    first, *others = results.labels()
-    # Floors and ceiling are next to the control, which they are compared with.
-    order = {"floor": 1, "ceiling": 2}
-    labels = [first, *sorted(others, key=lambda label: order.get(results.role(label), 3))]
-    lines = [
-        f"**{metric_title(metric)}**, mean over 10 folds; in brackets what is published, not measured here.",
-        "",
-        "| configuration | " + " | ".join(labels) + " |",
-        "|---|" + "---|" * len(labels),
-    ]
-    for name, row in measured.iterrows():
-        if row.isna().all():
-            continue
-        cells = []
-        for label in labels:
-            text = "–" if pd.isna(row[label]) else f"{row[label]:.3f}"
-            known = printed.loc[name, label] if label in printed else float("nan")
-            cells.append(text if pd.isna(known) else f"{text} ({known:.3f})")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def table_of_differences(results: Results, published: pd.DataFrame) -> str:
-    """Configurations on which each method is better than, equal to or worse than its published result."""
-    metrics = results.suite.metrics
-    titles = [metric_title(metric) for metric in metrics]
-    lines = [
-        "Configurations on which the measured result is better than the published one, equal (within 0.01) and worse:",
-        "",
-        f"| method | {' | '.join(titles)} | mean difference of average precision |",
-        "|---|" + "---|" * (len(metrics) + 1),
-    ]
-    gains = {}
-    for metric in metrics:
-        measured = measured_means(results, metric)
-        sign = 1 if greater_is_better(metric) else -1
-        gains[metric] = sign * (measured - published_means(published, metric, list(measured.index)))
-    for label in results.labels("method"):
-        if label not in set(published["method"]):
-            continue
-        cells = [" / ".join(map(str, count_differences(gains[metric][label]))) for metric in metrics]
-        mean = gains["average_precision"][label].mean()
-        lines.append(f"| {label} | " + " | ".join(cells) + f" | {'–' if pd.isna(mean) else f'{mean:+.3f}'} |")
-    return "\n".join(lines)
-
-
-def compare_with_floors(results: Results) -> str:
-    """The control against each floor, in average precision."""
-    control, measured = results.suite.control, measured_means(results, "average_precision")
-    sentences = []
-    for floor in results.labels("floor"):
-        gains = (measured[control] - measured[floor]).dropna()
-        better, equal, worse = count_differences(gains)
-        sentences.append(
-            f"{metric_title('average_precision')} of {control} against {floor}: better on {better}, equal (within "
-            f"{EQUAL}) on {equal}, worse on {worse} of {len(gains)} configurations."
+    gap = noise_gap(stored.paper)
+    if gap is not None and gap.shares.notna().any(axis=None):
+        medians = gap.shares.median().dropna().sort_values(ascending=False, kind="stable")
+        listed = ", ".join(f"{label} {format_number(100 * share, 0)} %" for label, share in medians.items())
+        lines.append(
+            "Share of the distance from floor to ceiling in average precision that a method closes, median over "
+            f"{count_configurations(len(gap.shares))}: {listed}."
         )
-    return " ".join(sentences)
+    return "\n".join(f"* {line}" for line in lines)
 
 
-def count_differences(gains: pd.Series) -> tuple[int, int, int]:
-    """Count positive, small and negative differences, as printed."""
-    printed = [round(gain, 3) for gain in gains.dropna()]
-    better, worse = sum(gain > EQUAL for gain in printed), sum(gain < -EQUAL for gain in printed)
-    return better, len(printed) - better - worse, worse
+def count_configurations(n: int) -> str:
+    return f"{n} configuration{'' if n == 1 else 's'}"
+
+
+def summarize_published(stored: Stored) -> list[str]:
+    """One sentence for each way of setting the methods: which are reproduced in average precision."""
+    lines = []
+    for results, how in (
+        (stored.paper, "tuned without true labels"),
+        (stored.settings, "with the paper's settings"),
+    ):
+        gains = gains_over_published(stored, results, AP)
+        groups: dict[str, list[str]] = {}
+        for label in (label for label in stored.paper_methods if label in results.labels()):
+            counts = count_differences(gains[label])
+            numbers = f" ({' / '.join(map(str, counts))})" if sum(counts) else ""
+            groups.setdefault(judge(counts), []).append(f"{label}{numbers}")
+        order = ("reproduced", "better", "mixed", "below", "not run")
+        text = "; ".join(f"*{word}* {', '.join(groups[word])}" for word in order if word in groups)
+        lines.append(
+            f"Average precision beside the published one, {how} (configurations better / equal / worse): {text}."
+        )
+    return lines
+
+
+def summarize_ranks(stored: Stored) -> list[str]:
+    """Where PML-MA stands among the paper's methods, and all methods by average precision."""
+    lines = []
+    found = rank_paper_methods(stored)
+    hows = {
+        "tuned": "all tuned without true labels",
+        "settings": "the eight others with the paper's settings",
+    }
+    for name, how in hows.items():
+        n, ranks = found[name]
+        if not n:
+            lines.append(
+                f"The paper's methods, {how}, cannot be ranked: no configuration is complete for all."
+            )
+            continue
+        order = sorted(ranks, key=lambda label: ranks[label])
+        lines.append(
+            f"{PMLMA} is number {order.index(PMLMA) + 1} of the paper's {len(order)} methods, {how}, by the mean of the "
+            f"ranks in its five metrics on {count_configurations(n)}: {list_ranks(ranks)}."
+        )
+    ranking = rank_methods(stored.paper, AP)
+    if ranking.average_ranks:
+        distance = ranking.nemenyi and format_number(ranking.nemenyi.critical_difference, 2)
+        lines.append(
+            f"Average ranks of {len(ranking.average_ranks)} methods in average precision on "
+            f"{count_configurations(ranking.n)}: {list_ranks(ranking.average_ranks)} "
+            f"(critical difference {distance or '–'})."
+        )
+    return lines
+
+
+def list_ranks(ranks: dict[str, float]) -> str:
+    order = sorted(ranks, key=lambda label: ranks[label])
+    return ", ".join(f"{label} {format_number(ranks[label], 2)}" for label in order)
+
+
+def describe_pair(one: str, other: str, pair: Pair) -> str:
+    """One sentence about two methods in average precision."""
+    better, equal, worse = count_differences(pair.gains)
+    if pair.test is None:
+        return f"{one} against {other}: fewer than two configurations are complete for both."
+    text = (
+        f"{one} against {other}: average precision {format_interval(pair.gains)} (mean difference with 95 % interval) on "
+        f"{count_configurations(len(pair.gains))}, Wilcoxon p {format_p_sign(pair.test.p_value)}, effect size "
+        f"{format_signed(pair.test.effect_size, 2)}; better by more than {EQUAL} on {better}, equal on {equal}, worse on "
+        f"{worse}."
+    )
+    if pair.data_test is None:
+        return f"{text} They are of one data set."
+    p_value = format_p_sign(pair.data_test.p_value)
+    return (
+        f"{text} Over the {len(pair.data_gains)} data sets: {format_interval(pair.data_gains)}, p {p_value}."
+    )
+
+
+def format_p_sign(p_value: float) -> str:
+    text = format_p_value(p_value)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def tabulate_average_precision(stored: Stored) -> str:
+    """The paper's methods (tuned, with the paper's settings, published), then the others with floor and ceiling."""
+    tuned, listed = complete_means(stored.paper, AP), complete_means(stored.settings, AP)
+    printed = published_means(stored.published, AP, tuned.index)
+    paper_methods = stored.paper_methods
+    others = [label for label in stored.paper.labels("method") if label not in paper_methods]
+    others = [*stored.paper.labels("floor"), *stored.paper.labels("ceiling"), PMLMA, *others]
+
+    def format_cell(name: str, label: str) -> str:
+        parts = [tuned.at[name, label]] + ([listed.at[name, label]] if label in listed else [])
+        measured = " / ".join(format_number(part, 3) for part in parts)
+        return f"{measured} ({format_number(printed.at[name, label], 3)})"
+
+    begun = tuned[paper_methods].notna().any(axis=1) | listed.notna().any(axis=1)
+    if not begun.any():
+        return "No result of the paper's methods is complete."
+    first = [(name, *(format_cell(name, label) for label in paper_methods)) for name in tuned.index[begun]]
+    second = [
+        (name, *(format_number(tuned.at[name, label], 3) for label in others)) for name in tuned.index[begun]
+    ]
+    return "\n\n".join(
+        [
+            f"Means over {stored.paper.suite.folds} folds. The paper's methods: tuned without true labels / with the "
+            "settings that the paper lists (published, not measured here). A dash: not complete.",
+            make_table(("configuration", *paper_methods), first),
+            "Floor, ceiling and the methods that are not in the paper, beside PML-MA:",
+            make_table(("configuration", *others), second),
+        ]
+    )
+
+
+def tabulate_differences(stored: Stored) -> str:
+    """Configurations on which each method is better than, equal to or worse than its published result."""
+    metrics, rows = stored.paper.suite.metrics, []
+    both = ((stored.paper, "tuned"), (stored.settings, "paper's"))
+    gains = {how: {m: gains_over_published(stored, results, m) for m in metrics} for results, how in both}
+    for label in stored.paper_methods:
+        for results, how in both:
+            if label not in results.labels() or gains[how][AP][label].isna().all():
+                continue
+            counts = {metric: count_differences(gains[how][metric][label]) for metric in metrics}
+            texts = (
+                " / ".join(map(str, counts[metric])) if sum(counts[metric]) else "–" for metric in metrics
+            )
+            mean = format_signed(gains[how][AP][label].mean())
+            rows.append((label, how, *texts, mean, judge(counts[AP])))
+    if not rows:
+        return "No result of the paper's methods is complete."
+    text = (
+        f"Configurations on which the measured result is better than the published one, equal (within {EQUAL}) and "
+        "worse. Both Hamming losses are compared with the published one. The last two columns are about average "
+        "precision: the mean difference, and *reproduced* if at most one configuration in ten is worse (*better* if more "
+        "than half are better), *below* if more than half are worse, else *mixed*."
+    )
+    titles = ("method", "settings", *map(metric_title, metrics), "mean difference", "verdict")
+    return f"{text}\n\n{make_table(titles, rows)}"
+
+
+def tabulate_ranks(stored: Stored) -> str:
+    """Ranks of the paper's methods, of all methods, and the tests of PML-MA against each."""
+    found = rank_paper_methods(stored)
+    columns = {"published": "published", "tuned": "all tuned", "settings": "eight with the paper's settings"}
+    titles = ("method", *(f"{title} (N = {found[name][0]})" for name, title in columns.items()))
+    ranks = [found[name][1] for name in columns]
+    rows = [
+        (label, *(format_number(rank.get(label, float("nan")), 2) for rank in ranks))
+        for label in stored.paper_methods
+    ]
+    parts = []
+    if any(ranks):
+        parts += [
+            "The paper's nine methods, mean of the average ranks by its five metrics. N is the number of configurations "
+            "that are complete for all nine in every metric; the published ranks are over those of the next column.",
+            make_table(titles, rows),
+        ]
+    tables = export_tables(stored.paper, ["markdown"])
+    if "ranks.md" not in tables:
+        return "\n\n".join([*parts, "All methods cannot be ranked: no configuration is complete for two."])
+    parts += [
+        "All methods, each with settings that are chosen without true labels:",
+        tables["ranks.md"].partition("\n\n")[2].strip(),
+    ]
+    ranking = rank_methods(stored.paper, AP)
+    rows = [
+        (test.method, f"{count.wins} / {count.ties} / {count.losses}", format_p_value(test.p_value),
+         format_p_value(test.holm_p_value), format_signed(test.effect_size, 2))
+        for test, count in zip(ranking.wilcoxon, ranking.win_tie_loss, strict=True)
+    ]  # fmt: skip
+    titles = ("against", "wins / ties / losses", "p (Wilcoxon)", "p (Holm)", "effect size")
+    return "\n\n".join(
+        [*parts, f"{PMLMA} against each, average precision, N = {ranking.n}:", make_table(titles, rows)]
+    )
+
+
+def tabulate_pairs(results: Results) -> str:
+    """Mean difference, test and effect size of each pair by each metric."""
+    parts = [
+        "A positive difference means that the first method is better, also where smaller values are. N is the number of "
+        "configurations on which both are complete. In brackets is the 95 % interval of the mean (Student). The effect "
+        "size is the matched-pairs rank-biserial correlation: 1 if the first is better everywhere, −1 if it is worse "
+        "everywhere. Configurations of one data set are not independent, so these p-values are too small and the "
+        "intervals too narrow; the last columns take the mean of each data set first. Nothing is corrected for the "
+        "number of metrics."
+    ]
+    titles = ("metric", "N", "mean difference", f"better / equal (within {EQUAL}) / worse", "p (Wilcoxon)", "effect size",
+              "data sets", "mean difference over data sets", "p over data sets")  # fmt: skip
+    for one, other in PAIRS:
+        if compare_pair(results, one, other, AP).gains.empty:
+            parts.append(f"**{one} against {other}**: no configuration is complete for both.")
+            continue
+        rows = []
+        for metric in results.suite.metrics:
+            pair = compare_pair(results, one, other, metric)
+            tests = [
+                ("–", "–")
+                if test is None
+                else (format_p_value(test.p_value), format_signed(test.effect_size, 2))
+                for test in (pair.test, pair.data_test)
+            ]
+            counts = " / ".join(map(str, count_differences(pair.gains)))
+            rows.append((metric_title(metric), str(len(pair.gains)), format_interval(pair.gains), counts, *tests[0],
+                         str(len(pair.data_gains)), format_interval(pair.data_gains), tests[1][0]))  # fmt: skip
+        parts.append(f"**{one} against {other}**\n\n{make_table(titles, rows)}")
+    return "\n\n".join(parts)
+
+
+def tabulate_gaps(results: Results) -> str:
+    """Share of the distance from floor to ceiling that each method closes."""
+    metrics = results.suite.metrics
+    gaps = {metric: noise_gap(results, metric) for metric in metrics}
+    if gaps[AP].shares.empty:
+        return "No configuration is complete for floor and ceiling, and has a distance between them."
+    rows = []
+    for label in results.labels("method"):
+        shares = gaps[AP].shares[label].dropna()
+        quartiles = " to ".join(format_number(100 * shares.quantile(q), 0) for q in (0.25, 0.75))
+        medians = (
+            format_number(100 * gaps[metric].shares[label].median(), 0) for metric in metrics if metric != AP
+        )
+        rows.append((label, str(len(shares)), format_number(100 * shares.median(), 0), quartiles if len(shares) else "–",
+                     str(int((shares > 0).sum())), *medians))  # fmt: skip
+    lines = []
+    for metric in metrics:
+        ends = complete_means(results, metric)[[gaps[metric].floor, gaps[metric].ceiling]].dropna()
+        small = [name for name in ends.index if name in gaps[metric].undefined]
+        listed = f" ({', '.join(small)})" if small else ""
+        lines.append(f"{metric_title(metric)} {len(small)} of {len(ends)}{listed}")
+    alike = (
+        "the same learner, tuned in the same way" if gaps[AP].alike and gaps[AP].tuned else "not tuned alike"
+    )
+    titles = ("method", "N", "average precision, median %", "quartiles", "above the floor",
+              *(f"{metric_title(metric)}, median %" for metric in metrics if metric != AP))  # fmt: skip
+    text = (
+        f"0 % is {gaps[AP].floor}, 100 % is {gaps[AP].ceiling}: {alike}. Of the configurations on which both are "
+        "complete, the distance is too small to divide by (less than 0.002, or negative) on these, which are left out: "
+        f"{'; '.join(lines)}."
+    )
+    return f"{text}\n\n{make_table(titles, rows)}"
+
+
+def tabulate_hamming(stored: Stored) -> str:
+    """Mean Hamming losses by both thresholds, over the configurations that are complete for every ranked method."""
+    rankings = {
+        metric: rank_methods(stored.paper, metric) for metric in ("hamming_loss", "hamming_loss_common")
+    }
+    own, common = rankings.values()
+    names = [name for name in own.values.index if name in common.values.index]
+    if not names:
+        return "No configuration is complete for every method."
+    means = {m: complete_means(stored.paper, m).loc[names].mean(skipna=False) for m in rankings}
+    printed = published_means(stored.published, "hamming_loss", names).mean(skipna=False)
+    nan = float("nan")
+    rows = [
+        (label, *(format_number(value, digits) for value, digits in (
+            (means["hamming_loss"][label], 3), (own.average_ranks.get(label, nan), 2),
+            (means["hamming_loss_common"][label], 3), (common.average_ranks.get(label, nan), 2),
+            (printed.get(label, nan), 3))))
+        for label in stored.paper.labels()
+    ]  # fmt: skip
+    titles = ("method", "own threshold", "rank", "common threshold", "rank", "published")
+    text = f"Means over the {len(names)} configurations that are complete for every method."
+    return f"{text}\n\n{make_table(titles, rows)}"
+
+
+def tabulate_draws(results: Results) -> str:
+    """Spread between draws of the noise beside the spread between folds, for methods and for their differences."""
+    rows, per_draw = [], []
+    whats = [(label, None) for label in results.labels("method", "floor")] + list(PAIRS)
+    for one, other in whats:
+        cells = [
+            cell
+            for cell in (paired_cell(results, one, other, name) for name in results.suite.configurations)
+            if cell
+        ]
+        found = pd.DataFrame(
+            [cell.summarize(AP)._asdict() for cell in cells], columns=["fold_std", "seed_std"]
+        )
+        what = one if other is None else f"{one} − {other}"
+        medians = (found["seed_std"].median(), found["seed_std"].max(), found["fold_std"].median())
+        rows.append((what, str(len(cells)), *(format_number(value, 4) for value in medians)))
+        if other is not None and cells:
+            records = [(r["run"]["seed"], r["metrics"][AP]) for cell in cells for r in cell.records]
+            means = pd.DataFrame(records, columns=["seed", "gain"]).groupby("seed")["gain"].mean()
+            per_draw.append(f"{what}: {', '.join(format_signed(mean, 4) for mean in means)}")
+    if all(row[1] == "0" for row in rows):
+        return "No configuration is complete for all draws."
+    titles = (
+        "average precision of",
+        "N",
+        "between draws, median",
+        "between draws, largest",
+        "between folds, median",
+    )
+    lines = [
+        "Standard deviations of average precision: between the means of the draws, each with its own noise and folds, "
+        "and between the folds of a draw. N is the number of configurations that are complete for all "
+        f"{len(results.suite.seeds)} draws.",
+        make_table(titles, rows),
+    ]
+    if per_draw:
+        lines.append(f"Mean difference in each draw, over the same configurations: {'; '.join(per_draw)}.")
+    return "\n\n".join(lines)
+
+
+def paired_cell(results: Results, one: str, other: str | None, name: str) -> Any:
+    """The cell of a method, or of the difference of two on the same folds; None if not complete."""
+    cells = [results.cells[label, name] for label in (one, other) if label is not None]
+    if any(cell.state != "done" for cell in cells):
+        return None
+    if other is None:
+        return cells[0]
+    gains = tuple(
+        {"run": a["run"], "metrics": {AP: a["metrics"][AP] - b["metrics"][AP]}}
+        for a, b in zip(*(cell.records for cell in cells), strict=True)
+    )
+    return replace(cells[0], records=gains)
+
+
+def tabulate_real(stored: Stored) -> str:
+    """One table for each data set with real candidates: all methods and metrics."""
+    results, parts = stored.real, []
+    metrics = results.suite.metrics
+    for name in results.suite.configurations:
+        means = pd.DataFrame({metric: complete_means(results, metric).loc[name] for metric in metrics})
+        if means.isna().all(axis=None):
+            parts.append(f"**{name}**: no method is complete.")
+            continue
+        cells = means.map(lambda value: format_number(value, 3))
+        # The common threshold is not the paper's.
+        for metric in (metric for metric in metrics if metric not in PUBLISHED_METRIC):
+            printed = published_means(stored.published, metric, [name]).loc[name].dropna()
+            for label in printed.index.intersection(cells.index):
+                cells.at[label, metric] += f" ({format_number(printed[label], 3)})"
+        rows = [(label, *cells.loc[label]) for label in results.labels()]
+        parts.append(f"**{name}**\n\n{make_table(('method', *map(metric_title, metrics)), rows)}")
+    text = f"Means over {results.suite.folds} folds; in brackets what is published, not measured here."
+    return "\n\n".join([text, *parts])
 
 
 if __name__ == "__main__":
