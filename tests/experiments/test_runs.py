@@ -104,16 +104,23 @@ def test_the_key_is_the_hash_of_the_content_and_the_code() -> None:
     assert (new.key, new.task) == ("81408dfbe62b3260fe0b6a0a-abc", run.task)
 
 
-def test_the_tasks_of_the_shipped_suites_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("suite", "task", "tuned"),
+    [
+        ("paper-settings", "be12f68773c10076911ec870", False),
+        ("paper", "d92851d1c0ddeb5ccd065356", True),
+    ],
+)
+def test_the_tasks_of_the_shipped_suites_stay(suite: str, task: str, tuned: bool, tmp_path: Path) -> None:
     """Written down: thousands of results are known by them."""
     (tmp_path / "emotions.npz").touch()
     (run,) = (
         run
-        for run in expand(load_suite("paper"), data_home=tmp_path).runs
+        for run in expand(load_suite(suite), data_home=tmp_path).runs
         if (run.method, run.configuration, run.fold) == ("pml-ni", "emotions-3", 0)
     )
-    assert run.task == "be12f68773c10076911ec870"
-    assert run.code == fingerprint("pml-ni")
+    assert run.task == task
+    assert run.code == fingerprint("pml-ni", tuned=tuned)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from report_helpers import published
 
 from skpml.experiments import Suite, SuiteError, expand, load_suite, shipped_suites
 from skpml.experiments._suite import PAPER_METRICS, MethodEntry, Tuning, dataset_of, parse_suite
-from skpml.registry import list_methods
+from skpml.registry import get_method, list_methods
 
 GOOD = """name = "mine"
 kind = "comparison"
@@ -189,37 +189,86 @@ def test_the_decompositions_have_equally_many_weights_to_choose_from() -> None:
 
 
 def test_the_suites_that_come_along() -> None:
-    kinds = ["ablation", "convergence", "decomposition"]
-    assert shipped_suites() == [*kinds, "noise", "paper", "quick", "sensitivity", "variants"]
+    paper = ["paper", "paper-real", "paper-seeds", "paper-settings"]
+    kinds = ["ablation", "convergence", "decomposition", "noise"]
+    assert shipped_suites() == [*kinds, *paper, "quick", "sensitivity", "variants"]
     for name in shipped_suites():
         suite = load_suite(name)
         assert suite.name == name
         assert suite.title
         assert suite.description
-        assert suite.control in [method.label for method in suite.methods]
+        # The settings that the paper lists are a second column beside the suite paper, which has the control.
+        allowed = [None] if name == "paper-settings" else [method.label for method in suite.methods]
+        assert suite.control in allowed
 
 
 def test_the_paper_suite_is_the_papers_comparison() -> None:
     suite = load_suite("paper")
     printed = published()
-    assert set(suite.configurations) == set(printed["configuration"])
-    assert len(suite.configurations) == 30
+    # The real sets are in a suite of their own, as far as their data are public.
+    real = {"mirflickr", "music_emotion", "music_style", "yeastbp"}
+    assert set(suite.configurations) == set(printed["configuration"]) - real
+    assert len(suite.configurations) == 26
     methods = [entry.name for entry in suite.methods if entry.role == "method"]
-    assert set(methods) - set(printed["method"]) == {"candidate-likelihood"}
-    assert len(methods) == 10
+    assert set(printed["method"]) <= set(methods)
+    newer = {"candidate-likelihood", "nlr", "schirn", "capml", "comes"}
+    assert set(methods) - set(printed["method"]) == newer
+    assert len(methods) == 14
     assert (suite.folds, suite.seeds) == (10, [0])
-    assert set(suite.metrics) == set(printed["metric"])
-    tuned = suite.method("pml-ma").tuning
-    assert tuned is not None
-    assert (tuned.selector, tuned.grid) == (
-        "label-free",
-        {"ridge_weight": [0.01, 0.1, 1.0, 10.0, 100.0], "low_rank_weight": [1.0, 10.0]},
-    )
-    # Only the control is tuned, and a floor with the same search for the same weight.
-    floor = suite.method("tuned ridge on candidates")
-    assert [entry for entry in suite.methods if entry.tuning is not None] == [suite.method("pml-ma"), floor]
-    assert floor.tuning == tuned.model_copy(update={"grid": {"gamma": tuned.grid["ridge_weight"]}})
-    assert [entry.role for entry in suite.methods if entry.name == "ridge"] == ["floor", "floor", "ceiling"]
+    assert set(suite.metrics) == {*printed["metric"], "hamming_loss_common"}
+    # Every method, floor and ceiling chooses one weight of five by the same rule; candidate likelihood by itself.
+    rules = set()
+    for entry in suite.methods:
+        if entry.name == "candidate-likelihood":
+            assert entry.tuning is None
+            continue
+        assert entry.tuning is not None
+        ((_, values),) = entry.tuning.grid.items()
+        assert len(set(values)) == 5
+        assert not entry.parameters
+        rules.add(entry.tuning.model_copy(update={"grid": {}}).model_dump_json())
+    assert len(rules) == 1
+    floor, ceiling = (entry for entry in suite.methods if entry.name == "ridge")
+    assert (floor.role, ceiling.role) == ("floor", "ceiling")
+    assert floor.tuning == ceiling.tuning
+    assert floor.tuning.selector == "label-free"
+    # The control searches the same weights as the floor.
+    assert list(floor.tuning.grid.values()) == list(suite.method("pml-ma").tuning.grid.values())
+
+
+def test_the_other_suites_of_the_paper_share_its_protocol() -> None:
+    paper, printed = load_suite("paper"), published()
+    settings, seeds, real = (load_suite(f"paper-{end}") for end in ("settings", "seeds", "real"))
+    for suite in (settings, seeds, real):
+        assert (suite.folds, suite.metrics) == (paper.folds, paper.metrics)
+    assert settings.configurations == seeds.configurations == paper.configurations
+    # The eight others as the paper lists them: nothing is tuned.
+    assert {entry.label for entry in settings.methods} == set(printed["method"]) - {"pml-ma"}
+    assert all(entry.tuning is None for entry in settings.methods)
+    # Entries that are equal share their results.
+    assert seeds.seeds == [0, 1, 2]
+    assert [entry.label for entry in seeds.methods] == [
+        "pml-ma", "candidate-likelihood", "ridge on candidates", "ridge on truth"
+    ]  # fmt: skip
+    assert all(paper.method(entry.label) == entry for entry in (*seeds.methods, *real.methods))
+    assert real.methods == paper.methods
+    assert real.configurations == ["yeastbp", "mirflickr_subset5000"]
+
+
+def test_the_settings_are_those_that_the_paper_lists() -> None:
+    listed = {
+        "pml-plr": {"alpha": 0.1, "beta": 0.1, "lam": 0.01},
+        "fbd-pml": {"lam1": 0.01, "lam2": 0.01, "lam3": 10, "lam4": 0.1, "lam5": 1},
+        "p-lenfn": {"lam1": 10, "lam2": 1, "lam3": 0.01, "lam4": 10},
+        "pml-ni": {"lam": 10, "beta": 0.5, "gamma": 0.5},
+        "particle": {"credibility": 0.9, "alpha": 0.95, "n_neighbors": 10},
+        "pml-fp": {"C1": 1, "C3": 10},
+    }
+    suite = load_suite("paper-settings")
+    for label, values in listed.items():
+        entry = suite.method(label)
+        used = get_method(entry.name)(**entry.parameters).get_params()
+        assert {name: used[name] for name in values} == values, label
 
 
 def test_the_noise_suite_compares_all_methods_under_three_noises() -> None:
