@@ -384,7 +384,9 @@ def tabulate_gaps(results: Results) -> str:
         listed = f" ({', '.join(small)})" if small else ""
         lines.append(f"{metric_title(metric)} {len(small)} of {len(ends)}{listed}")
     alike = (
-        "the same learner, tuned in the same way" if gaps[AP].alike and gaps[AP].tuned else "not tuned alike"
+        "the same learner with the same search for its weight"
+        if gaps[AP].alike and gaps[AP].tuned
+        else "not tuned alike"
     )
     titles = ("method", "N", "average precision, median %", "quartiles", "above the floor",
               *(f"{metric_title(metric)}, median %" for metric in metrics if metric != AP))  # fmt: skip
