@@ -215,6 +215,26 @@ def test_packed_runs_serve_as_a_folder_of_results(
     assert "runs.jsonl.gz is damaged" in message
 
 
+@pytest.mark.slow
+def test_stored_runs_are_never_replaced_by_a_part(
+    run: Run, refused: Callable[..., str], out: Path, folder: Path
+) -> None:
+    export = ("bench", "export", "mine.toml", "-o", "kept", "--with-runs", "--force", "--folder")
+    assert run(*export, "out").exit_code == 0
+    kept = {path.name: path.read_bytes() for path in (folder / "kept").iterdir()}
+    lost, *_ = sorted((out / "runs").iterdir())
+    lost.unlink()
+    message = refused(*export, "out")
+    assert "1 finished runs" in message
+    assert "bench merge out kept" in message
+    assert {path.name: path.read_bytes() for path in (folder / "kept").iterdir()} == kept
+    # Merged, nothing is missing; tables without runs can be made of any part.
+    assert run("bench", "merge", "out", "kept", "-o", "both").exit_code == 0
+    assert run(*export, "both").exit_code == 0
+    assert (folder / "kept" / "runs.jsonl.gz").read_bytes() == kept["runs.jsonl.gz"]
+    assert run("bench", "export", "mine.toml", "--folder", "out", "-o", "kept", "--force").exit_code == 0
+
+
 def test_two_methods_are_compared(run: Run, refused: Callable[..., str], out: Path) -> None:
     result = run("bench", "compare", "mine.toml", "ceiling", "heavy 100%", "--folder", "out", "--json")
     assert result.exit_code == 0, result.output

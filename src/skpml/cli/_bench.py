@@ -87,8 +87,8 @@ _DASK = click.option(
 def bench() -> None:
     """Run experiments that can be interrupted, resumed and shared, and report on them.
 
-    A SUITE is the name of an included suite (paper, noise, quick, variants, ablation, sensitivity, convergence,
-    decomposition) or the path of a .toml file.
+    A SUITE is the name of an included suite (quick, paper, paper-settings, paper-seeds, paper-real, noise, variants,
+    ablation, sensitivity, convergence, decomposition) or the path of a .toml file.
 
     \b
     Examples:
@@ -256,7 +256,7 @@ def report(
     \b
     Example:
       skpml bench report paper --folder results -o paper.html
-      skpml bench report paper --leave-out pml-plr --leave-out yeastbp
+      skpml bench report paper --leave-out pml-plr --leave-out arts-11
     """
     results = _load_results(suite, folder, data_home).leave_out(left_out)
     from skpml.experiments import is_report, read_published, write_report
@@ -316,7 +316,8 @@ def export(
 ) -> None:  # fmt: skip
     """Write the tables of each metric and of the ranks as CSV, LaTeX and Markdown.
 
-    The same results give the same files.
+    The same results give the same files. With --with-runs, runs of the suite that FOLDER already has are never lost: if
+    --folder lacks one of them, nothing is written.
 
     \b
     Examples:
@@ -335,6 +336,7 @@ def export(
     contents = {name: text.encode("utf-8") for name, text in texts.items()}
     if with_runs:
         contents[PACK_NAME] = pack(results.records())
+        _refuse_loss(suite, results, folder, target)
     if not target.parent.is_dir():
         raise click.ClickException(f"{target} cannot be created: there is no folder {target.parent}")
     if target.exists():
@@ -390,6 +392,24 @@ def _load_results(name: str, folder: Path, data_home: Path | None) -> Results:
             f"there is {found} in {folder}; 'skpml bench run {name} --folder {folder}' does the runs"
         )
     return results
+
+
+def _refuse_loss(suite: str, results: Results, folder: Path, target: Path) -> None:
+    """Raise if the packed runs of the target have a finished run of the suite that the results have not."""
+    from skpml.experiments import PACK_NAME, Store, collect, task_of
+
+    if not (target / PACK_NAME).is_file():
+        return
+
+    def find_done(found: Results) -> set[str]:
+        return {task_of(record["key"]) for record in found.records() if record["status"] == "done"}
+
+    stored = collect(_load_plan(suite, None), Store(target).records())
+    if lost := find_done(stored) - find_done(results):
+        raise click.ClickException(
+            f"{target} has {len(lost)} finished runs of the suite that are not in {folder}, and would lose them; "
+            f"'skpml bench merge {folder} {target} -o NEW' makes a folder with both, to export from"
+        )
 
 
 def _write_report(plan: Plan, folder: Path) -> None:

@@ -37,7 +37,7 @@ from skpml.experiments._runner import (  # noqa: F401
 )
 from skpml.experiments._runs import Plan, Run, expand  # noqa: F401
 from skpml.experiments._status import Status, find_status  # noqa: F401
-from skpml.experiments._store import PACK_NAME, Store, merge_folders, pack  # noqa: F401
+from skpml.experiments._store import PACK_NAME, Store, merge_folders, pack, task_of  # noqa: F401
 from skpml.experiments._suite import Suite, SuiteError, load_suite, shipped_suites
 from skpml.experiments._worker import WorkerDied
 
