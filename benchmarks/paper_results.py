@@ -425,8 +425,8 @@ def tabulate_hamming(stored: Stored) -> str:
 def tabulate_draws(results: Results) -> str:
     """Spread between draws of the noise beside the spread between folds, for methods and for their differences."""
     rows, per_draw = [], []
-    whats = [(label, None) for label in results.labels("method", "floor")] + list(PAIRS)
-    for one, other in whats:
+    compared = [(label, None) for label in results.labels("method", "floor")] + list(PAIRS)
+    for one, other in compared:
         cells = [
             cell
             for cell in (paired_cell(results, one, other, name) for name in results.suite.configurations)

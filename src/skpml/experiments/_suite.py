@@ -235,7 +235,7 @@ def load_suite(name: str | Path) -> Suite:
     --------
     >>> from skpml.experiments import load_suite
     >>> len(load_suite("paper").configurations)
-    30
+    26
     """
     if str(name) in shipped_suites():
         text = files(_SHIPPED).joinpath(f"{name}.toml").read_text(encoding="utf-8")
