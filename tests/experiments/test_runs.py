@@ -108,7 +108,7 @@ def test_the_key_is_the_hash_of_the_content_and_the_code() -> None:
     ("suite", "task", "tuned"),
     [
         ("paper-settings", "be12f68773c10076911ec870", False),
-        ("paper", "d92851d1c0ddeb5ccd065356", True),
+        ("paper", "fbd1f691b546332804c983c2", True),
     ],
 )
 def test_the_tasks_of_the_shipped_suites_stay(suite: str, task: str, tuned: bool, tmp_path: Path) -> None:
