@@ -99,13 +99,19 @@ def singular_value_threshold(Z: Array, tau: float) -> Array:
     """
     if tau == 0:
         return Z
-    xp, wide = array_namespace(Z), Z.shape[0] < Z.shape[1]
-    squares, vectors = xp.linalg.eigh(Z @ Z.T if wide else Z.T @ Z)
+    if Z.shape[0] < Z.shape[1]:
+        return shrink_singular_values(Z @ Z.T, tau) @ Z
+    return Z @ shrink_singular_values(Z.T @ Z, tau)
+
+
+def shrink_singular_values(gram: Array, tau: float) -> Array:
+    """Return the matrix M for which ``Z M`` is :func:`singular_value_threshold` of Z, from ``ZᵀZ``."""
+    xp = array_namespace(gram)
+    squares, vectors = xp.linalg.eigh(gram)
     values = xp.sqrt(xp.clip(squares, min=0.0))
     kept = values > tau
     shrink = xp.where(kept, 1 - tau / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
-    shrinking = (vectors * shrink[None, :]) @ vectors.T
-    return shrinking @ Z if wide else Z @ shrinking
+    return (vectors * shrink[None, :]) @ vectors.T
 
 
 def soft_threshold(Z: Array, tau: float) -> Array:
@@ -162,9 +168,13 @@ def nuclear_norm(R: Array) -> float:
     float
         The nuclear norm.
     """
-    xp = array_namespace(R)
-    tall = R if R.shape[0] >= R.shape[1] else R.T
-    return float(xp.sum(xp.sqrt(xp.clip(xp.linalg.eigvalsh(tall.T @ tall), min=0.0))))
+    return sum_singular_values(R.T @ R if R.shape[0] >= R.shape[1] else R @ R.T)
+
+
+def sum_singular_values(gram: Array) -> float:
+    """Return the nuclear norm of R from ``RᵀR``."""
+    xp = array_namespace(gram)
+    return float(xp.sum(xp.sqrt(xp.clip(xp.linalg.eigvalsh(gram), min=0.0))))
 
 
 def polar_factor(M: Array) -> Array:
@@ -232,25 +242,35 @@ def ridge_factor(X: Array, *, weights: Array | None = None, ridge: float = 0.0) 
     callable
         Takes a right-hand side of shape (d, c) and returns the solution.
     """
-    xp = array_namespace(X)
+    return factor_gram(lower_gram(X, weights), ridge)
+
+
+def lower_gram(X: Array, weights: Array | None = None) -> Array:
+    """Compute ``Xᵀ diag(w) X``, of which only the lower triangle counts, by the BLAS that factors it."""
+    return _numpy_gram(X, weights) if is_numpy_namespace(array_namespace(X)) else _gram(X, weights)
+
+
+def factor_gram(gram: Array, ridge: float) -> Callable[[Array], Array]:
+    """Factor a Gram matrix plus ``ridge·I``, given by its lower triangle; see :func:`ridge_factor`."""
+    xp = array_namespace(gram)
     if is_numpy_namespace(xp):
-        gram = _numpy_gram(X, weights)
-        np.einsum("ii->i", gram)[...] += ridge
+        lifted = gram.copy(order="K")
+        np.einsum("ii->i", lifted)[...] += ridge
         try:
-            factor, lower = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+            factor, lower = scipy.linalg.cho_factor(lifted, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
-            return _spectral_solver(_gram(X, weights), ridge)
+            return _spectral_solver(gram, ridge)
         if ridge > 0 or _well_conditioned(np.diagonal(factor), xp):
             return lambda B: scipy.linalg.cho_solve((factor, lower), B, check_finite=False)
     elif is_torch_namespace(xp):
         import torch
 
-        gram = _gram(X, weights)
-        gram.diagonal().add_(ridge)
-        factor, info = torch.linalg.cholesky_ex(gram)
+        lifted = gram.clone()
+        lifted.diagonal().add_(ridge)
+        factor, info = torch.linalg.cholesky_ex(lifted)
         if int(info) == 0 and (ridge > 0 or _well_conditioned(torch.diagonal(factor), xp)):
             return lambda B: torch.cholesky_solve(B, factor)
-    return _spectral_solver(_gram(X, weights), ridge)
+    return _spectral_solver(gram, ridge)
 
 
 class GramSpectrum:
@@ -370,7 +390,8 @@ def _well_conditioned(diagonal: Array, xp: Any) -> bool:
 
 def _spectral_solver(A: Array, ridge: float) -> Callable[[Array], Array]:
     xp = array_namespace(A)
-    values, vectors = xp.linalg.eigh(A)
+    lower = xp.tril(A)
+    values, vectors = xp.linalg.eigh(lower + xp.tril(A, k=-1).T)
     # Negative eigenvalues of a Gram matrix are rounding errors; the ridge lifts them above zero.
     tiny = 0.0 if ridge > 0 else xp.finfo(values.dtype).eps * A.shape[0] * float(xp.max(xp.abs(values)))
     inverse = _inverse(xp.clip(values, min=0.0) + ridge, tiny)

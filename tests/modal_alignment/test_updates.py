@@ -47,7 +47,7 @@ def test_feature_projection_minimises_exactly(state):
 
 
 def test_basis_minimises_exactly(state):
-    Q = updates.update_basis(state["R"], state["Y"])
+    Q = updates.update_basis(state["Y"].T @ state["R"])
     assert_allclose(Q.T @ Q, np.eye(4), atol=1e-12)
     best = total(state, Q=Q)
     rng = np.random.default_rng(0)
@@ -61,19 +61,19 @@ def test_basis_of_a_singular_product_is_nearest_to_the_identity():
     rng = np.random.default_rng(0)
     Y = (rng.random((30, 4)) < 0.5).astype(float)
     Y[:, 2] = 0
-    Q = updates.update_basis(Y * rng.random(Y.shape), Y)
+    Q = updates.update_basis(Y.T @ (Y * rng.random(Y.shape)))
     assert_allclose(Q[2], [0, 0, 1, 0], atol=1e-10)
     assert_allclose(Q[:, 2], [0, 0, 1, 0], atol=1e-10)
 
 
 def test_basis_of_equal_matrices_is_the_identity():
     Y = (np.random.default_rng(0).random((30, 4)) < 0.5).astype(float)
-    assert_allclose(updates.update_basis(Y, Y), np.eye(4), atol=1e-12)
+    assert_allclose(updates.update_basis(Y.T @ Y), np.eye(4), atol=1e-12)
 
 
 def test_least_squares_prototypes_minimise_exactly(state):
     X, R = state["X"], state["R"]
-    V = updates.least_squares_prototypes(X.T @ (R.sum(axis=1)[:, None] * R), R)
+    V = updates.least_squares_prototypes(X.T @ (R.sum(axis=1)[:, None] * R), R.T @ R)
     best = total(state, V=V)
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1, 1):
@@ -82,15 +82,15 @@ def test_least_squares_prototypes_minimise_exactly(state):
 
 def test_mean_prototypes_are_weighted_means(state):
     X, R = state["X"], state["R"]
-    V = updates.mean_prototypes(X.T @ R, R)
+    V = updates.mean_prototypes(X.T @ R, R.sum(axis=0))
     assert_allclose(V, np.stack([np.average(X, axis=0, weights=R[:, j]) for j in range(4)], axis=1))
 
 
 def test_prototype_of_an_empty_label_is_zero(state):
     X, R = state["X"], state["R"].copy()
     R[:, 1] = 0
-    assert_array_equal(updates.mean_prototypes(X.T @ R, R)[:, 1], 0)
-    least_squares = updates.least_squares_prototypes(X.T @ (R.sum(axis=1)[:, None] * R), R)
+    assert_array_equal(updates.mean_prototypes(X.T @ R, R.sum(axis=0))[:, 1], 0)
+    least_squares = updates.least_squares_prototypes(X.T @ (R.sum(axis=1)[:, None] * R), R.T @ R)
     assert_allclose(least_squares[:, 1], 0, atol=1e-12)
     assert np.isfinite(least_squares).all()
 
@@ -98,7 +98,7 @@ def test_prototype_of_an_empty_label_is_zero(state):
 def test_label_projection_solves_its_equation_before_the_polar_factor(state):
     X, S, R, P1 = (state[name] for name in ("X", "S", "R", "P1"))
     w, G = 1 + 0.4 * S.sum(axis=1), X + 0.4 * S @ X
-    P2 = updates.update_label_projection(R, P1, G @ P1, w, 0.6)
+    P2 = updates.update_label_projection(R.T @ (w[:, None] * R), P1, R.T @ G @ P1, 0.6)
     assert_allclose(P2.T @ P2, np.eye(3), atol=1e-12)
     # Solve the vectorised equation and take the polar factor by the matrix square root.
     A, B, C = R.T @ (w[:, None] * R), 0.6 * P1.T @ P1, R.T @ G @ P1

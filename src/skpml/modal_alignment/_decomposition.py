@@ -62,7 +62,7 @@ def low_rank_orthogonal(
     converged = False
     for _ in range(max_iter):
         if basis == "orthogonal":
-            Q = update_basis(R, Y)
+            Q = update_basis(Y.T @ R)
         R = update_pseudo_labels(R, 2 * decomposition_gradient(R, Y, Q), 2.0, Y, lam)
         objective.append(decomposition_loss(Y, R, Q) + lam * nuclear_norm(R))
         converged = len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tol * abs(objective[-2])

@@ -12,13 +12,17 @@ from typing import Any, Literal
 
 from array_api_compat import array_namespace, device
 
+from skpml.blocks import RowBlocks, as_blocks
 from skpml.linalg import (
     Array,
+    lower_gram,
     nuclear_norm,
     one_blas,
-    ridge_factor,
+    shrink_singular_values,
+    singular_value_threshold,
     sparse_operator,
     squared_row_norms,
+    sum_singular_values,
     tall_product,
 )
 from skpml.modal_alignment import _updates as updates
@@ -110,7 +114,7 @@ class _Graph:
 
 
 def solve(
-    X: Array,
+    X: Array | RowBlocks,
     Y: Array,
     similarity: Any = None,
     *,
@@ -129,8 +133,8 @@ def solve(
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        Mapped features.
+    X : array of shape (n, d) or RowBlocks
+        Mapped features. Row blocks are visited twice in each iteration; nothing but thin arrays (n×c) is kept.
     Y : array of shape (n, c)
         Candidates as 0.0 and 1.0, in the dtype of X.
     similarity : scipy sparse matrix of shape (n, n) or None, default=None
@@ -152,9 +156,18 @@ def solve(
     Solution
         Classifier, pseudo-labels and course of the fit.
     """
-    with one_blas(X):
+    with one_blas(Y):
         fit = _Fit(
-            X, Y, similarity, weights, known_true, subspace_dim, prototypes, basis, steps, frozenset(without)
+            as_blocks(X),
+            Y,
+            similarity,
+            weights,
+            known_true,
+            subspace_dim,
+            prototypes,
+            basis,
+            steps,
+            frozenset(without),
         )
         return fit.run(max_iter, tol, callback)
 
@@ -166,11 +179,11 @@ def check_components(without: Collection[str]) -> None:
 
 
 class _Fit:
-    """State of one fit. Every update itself is a pure function."""
+    """State of one fit: thin arrays and small matrices. Rows are visited in blocks; every update is a pure function."""
 
     def __init__(
         self,
-        X: Array,
+        X: RowBlocks,
         Y: Array,
         similarity: Any,
         weights: Weights,
@@ -181,7 +194,7 @@ class _Fit:
         steps: Steps,
         without: frozenset[Component],
     ) -> None:
-        xp = self.xp = array_namespace(X, Y)
+        xp = self.xp = array_namespace(X.like, Y)
         d, c = X.shape[1], Y.shape[1]
         check_components(without)
         m = min(d, c) if subspace_dim is None else subspace_dim
@@ -195,12 +208,14 @@ class _Fit:
         self.lam = weights.low_rank_weight if self.decomposes else 0.0
         self.beta = weights.prototype_weight if "prototypes" not in without else 0.0
         self.gamma = weights.ridge_weight
-        self.graph = _Graph(similarity if self.aligns else None, weights.alignment_weight, X)
+        self.graph = _Graph(similarity if self.aligns else None, weights.alignment_weight, Y)
         self.eye = xp.eye(c, dtype=Y.dtype, device=device(Y))
 
         # The left side of the classifier's equation never changes: it is factored once.
-        self.solve_ridge = ridge_factor(X, weights=self.graph.row_weights, ridge=self.gamma)
-        self.squared_norms = squared_row_norms(X) if self.beta else None
+        self.solve_ridge = X.ridge_factor(weights=self.graph.row_weights, ridge=self.gamma)
+        self.squared_norms: Array | None = None
+        if self.beta:
+            (self.squared_norms,), _ = X.visit(lambda block: ((squared_row_norms(block),), ()))
 
         self._set_pseudo_labels(Y)
         self.Q: Array | None = None
@@ -214,7 +229,11 @@ class _Fit:
         The paper starts from random projections. This start is not random and turns with the labels: the leading
         eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
         """
-        target = tall_product(self.X, self._smoothed_pseudo_labels(), transpose=True)
+
+        def sum_targets(X: Array, R: Array, SR: Array | None) -> tuple[tuple[()], tuple[Array]]:
+            return (), (tall_product(X, self._smooth(R, SR), transpose=True),)
+
+        _, (target,) = self.X.visit(sum_targets, self.R, self.SR)
         explained = target.T @ self.solve_ridge(target)
         _, vectors = self.xp.linalg.eigh((explained + explained.T) / 2)
         self.P2 = vectors[:, -m:]
@@ -225,9 +244,9 @@ class _Fit:
         self.R = R
         self.SR = self.graph.apply(R) if self.graph.alpha else None
 
-    def _smoothed_pseudo_labels(self) -> Array:
+    def _smooth(self, R: Array, SR: Array | None) -> Array:
         """``R + αSR``."""
-        return self.R if self.SR is None else self.R + self.graph.alpha * self.SR
+        return R if SR is None else R + self.graph.alpha * SR
 
     def _project(self, R: Array) -> Array:
         return R if self.P2 is None else R @ self.P2
@@ -240,82 +259,142 @@ class _Fit:
 
         X is by far the largest array: both right-hand sides share one pass over it, and both products another.
         """
-        xp, R = self.xp, self.R
-        targets = [self._project(self._smoothed_pseudo_labels())] if projection else []
-        if prototypes:
-            means = self.prototype_kind == "mean"
+        xp, means = self.xp, self.prototype_kind == "mean"
+
+        def sum_targets(X: Array, R: Array, SR: Array | None) -> tuple[tuple[()], tuple[Array, ...]]:
+            targets = [self._project(self._smooth(R, SR))] if projection else []
+            if not prototypes:
+                return (), (tall_product(X, targets[0], transpose=True),)
             targets.append(R if means else xp.sum(R, axis=1)[:, None] * R)
-        sides = tall_product(self.X, xp.concat(targets, axis=1), transpose=True)
-        m = targets[0].shape[1] if projection else 0
+            sides = tall_product(X, xp.concat(targets, axis=1), transpose=True)
+            return (), (sides, xp.sum(R, axis=0) if means else lower_gram(R))
+
+        _, (sides, *size) = self.X.visit(sum_targets, self.R, self.SR)
+        m = sides.shape[1] - (self.Y.shape[1] if prototypes else 0)
         columns = []
         if projection:
             self.P1 = self.solve_ridge(sides[:, :m])
             columns.append(self.P1)
         if prototypes:
             update = updates.mean_prototypes if means else updates.least_squares_prototypes
-            self.V = update(sides[:, m:], R)
+            self.V = update(sides[:, m:], size[0])
             columns.append(self.V)
-        products = tall_product(self.X, xp.concat(columns, axis=1))
-        if projection:
-            self.XP1 = products[:, :m]
-        self.XV = products[:, m:]
+        both = xp.concat(columns, axis=1)
 
-    def _update_pseudo_labels(self) -> None:
-        xp, R = self.xp, self.R
-        gradient = xp.zeros_like(R)
-        curvature = xp.zeros_like(self.eye)
+        def multiply(X: Array) -> tuple[tuple[Array, ...], tuple[()]]:
+            products = tall_product(X, both)
+            return (products[:, :m], products[:, m:]), ()
+
+        (found, self.XV), _ = self.X.visit(multiply)
+        if projection:
+            self.XP1 = found
+
+    def _update_label_projection(self) -> None:
+        def sum_products(R: Array, smoothed: Array, w: Array | None) -> tuple[tuple[()], tuple[Array, Array]]:
+            weighted = R if w is None else R * w[:, None]
+            return (), (R.T @ weighted, R.T @ smoothed)
+
+        arrays = (self.R, self.graph.smooth(self.XP1), self.graph.row_weights)
+        _, (RtwR, RtGP1) = self.X.visit(sum_products, *arrays, features=False)
+        self.P2 = updates.update_label_projection(RtwR, self.P1, RtGP1, self.gamma)
+
+    def _update_basis(self) -> None:
+        _, (YtR,) = self.X.visit(lambda Y, R: ((), (Y.T @ R,)), self.Y, self.R, features=False)
+        self.Q = updates.update_basis(YtR)
+        if self.released:
+            # The program takes U Vᵀ where the minimizer is V Uᵀ.
+            self.Q = self.Q.T
+
+    def _gradient(self, R: Array, Y: Array, XP1: Array, w: Array | None, XV: Array) -> Array:
+        """Half the gradient in some rows of R; ``XP1`` is smoothed over the graph."""
+        gradient = self.xp.zeros_like(R)
         if self.aligns:
-            scores = self._back_project(self.graph.smooth(self.XP1))
-            gradient = gradient + updates.alignment_gradient(R, self.P2, scores, self.graph.row_weights)
-            curvature = curvature + (self.eye if self.P2 is None else self.P2 @ self.P2.T)
+            gradient = gradient + updates.alignment_gradient(R, self.P2, self._back_project(XP1), w)
         if self.decomposes:
             pull = _RELEASED_PULL if self.released else 1.0
-            gradient = gradient + updates.decomposition_gradient(R, self.Y, self.Q, pull)
+            gradient = gradient + updates.decomposition_gradient(R, Y, self.Q, pull)
+        if self.beta:
+            row_sums = self.xp.sum(R, axis=1)
+            gradient = gradient + self.beta * updates.prototype_gradient(R, self.V, XV, row_sums)
+        return gradient
+
+    def _find_lipschitz(self) -> float:
+        curvature = self.xp.zeros_like(self.eye)
+        if self.aligns:
+            curvature = curvature + (self.eye if self.P2 is None else self.P2 @ self.P2.T)
+        if self.decomposes:
             curvature = curvature + self.eye
         if self.beta:
-            row_sums = xp.sum(R, axis=1)
-            gradient = gradient + self.beta * updates.prototype_gradient(R, self.V, self.XV, row_sums)
             curvature = curvature + self.beta * (self.V.T @ self.V)
-        find_lipschitz, update = updates.lipschitz_constant, updates.update_pseudo_labels
-        if self.released:
-            find_lipschitz, update = updates.released_lipschitz, updates.released_pseudo_labels
-        lipschitz = find_lipschitz(curvature, self.graph.alpha, self.graph.largest_degree)
-        if lipschitz > 0:
-            self._set_pseudo_labels(update(R, 2 * gradient, lipschitz, self.Y, self.lam, self.known_true))
+        find = updates.released_lipschitz if self.released else updates.lipschitz_constant
+        return find(curvature, self.graph.alpha, self.graph.largest_degree)
+
+    def _update_pseudo_labels(self) -> None:
+        """One proximal gradient step: the step, singular values from the (c, c) Gram matrix, then the box."""
+        lipschitz = self._find_lipschitz()
+        if not lipschitz > 0:
+            return
+        tall = self.Y.shape[0] >= self.Y.shape[1]
+
+        def step(*rows: Array) -> tuple[tuple[Array], tuple[Array, ...]]:
+            Z = rows[0] - 2 * self._gradient(*rows) / lipschitz
+            return (Z,), (Z.T @ Z,) if self.lam and tall else ()
+
+        XP1 = self.graph.smooth(self.XP1) if self.aligns else None
+        arrays = (self.R, self.Y, XP1, self.graph.row_weights, self.XV if self.beta else None)
+        (Z,), gram = self.X.visit(step, *arrays, features=False)
+        shrink = shrink_singular_values(gram[0], self.lam / lipschitz) if gram else None
+        if self.lam and not tall:
+            Z = singular_value_threshold(Z, self.lam / lipschitz)
+
+        def finish(Z: Array, R: Array, Y: Array, known_true: Array | None) -> tuple[tuple[Array], tuple[()]]:
+            stepped = Z if shrink is None else Z @ shrink
+            if self.released:
+                return (updates.released_pseudo_labels(R, stepped, Y, known_true),), ()
+            return (updates.project_to_box(stepped, Y, known_true),), ()
+
+        (R,), _ = self.X.visit(finish, Z, self.R, self.Y, self.known_true, features=False)
+        self._set_pseudo_labels(R)
 
     def _iterate(self) -> None:
         if self.aligns and self.P2 is not None:
-            self.P2 = updates.update_label_projection(
-                self.R, self.P1, self.graph.smooth(self.XP1), self.graph.row_weights, self.gamma
-            )
+            self._update_label_projection()
         if self.aligns or self.beta:
             self._update_features_side(projection=self.aligns, prototypes=self.beta > 0)
         if self.turns:
-            self.Q = updates.update_basis(self.R, self.Y)
-            if self.released:
-                # The program takes U Vᵀ where the minimizer is V Uᵀ.
-                self.Q = self.Q.T
+            self._update_basis()
         self._update_pseudo_labels()
 
     def _losses(self) -> dict[str, float]:
         """Every weighted term at the current state, their sum, and the drift of Q."""
         losses = dict.fromkeys(HISTORY, 0.0)
+        tall = self.Y.shape[0] >= self.Y.shape[1]
+
+        def sum_losses(
+            R: Array, SR: Array | None, Y: Array, XP1: Array, XV: Array, degrees: Array, norms: Array
+        ) -> tuple[tuple[()], tuple[Any, ...]]:
+            found = [0.0] * 4
+            if self.aligns:
+                labels = self._project(R)
+                found[0] = updates.total((XP1 - labels) ** 2)
+                if SR is not None:
+                    found[1] = updates.local_alignment_loss(XP1, labels, self._project(SR), degrees)
+            if self.decomposes:
+                found[2] = updates.decomposition_loss(Y, R, self.Q)
+            if self.beta:
+                found[3] = updates.prototype_loss(R, self.V, XV, norms)
+            return (), (*found, *((R.T @ R,) if self.lam and tall else ()))
+
+        degrees = self.graph.degrees if self.SR is not None else None
+        arrays = (self.R, self.SR, self.Y, self.XP1 if self.aligns else None, self.XV if self.beta else None)
+        _, sums = self.X.visit(sum_losses, *arrays, degrees, self.squared_norms, features=False)
+        losses["global_alignment"], losses["decomposition"] = sums[0], sums[2]
+        losses["local_alignment"], losses["prototypes"] = self.graph.alpha * sums[1], self.beta * sums[3]
         if self.aligns:
-            labels = self._project(self.R)
-            losses["global_alignment"] = updates.total((self.XP1 - labels) ** 2)
             # P2 has orthonormal columns: ‖P1P2ᵀ‖² = ‖P1‖².
             losses["classifier"] = self.gamma * updates.total(self.P1**2)
-            if self.SR is not None:
-                losses["local_alignment"] = self.graph.alpha * updates.local_alignment_loss(
-                    self.XP1, labels, self._project(self.SR), self.graph.degrees
-                )
-        if self.decomposes:
-            losses["decomposition"] = updates.decomposition_loss(self.Y, self.R, self.Q)
-            losses["low_rank"] = self.lam * nuclear_norm(self.R) if self.lam else 0.0
-        if self.beta:
-            losses["prototypes"] = self.beta * updates.prototype_loss(
-                self.R, self.V, self.XV, self.squared_norms
-            )
+        if self.lam:
+            losses["low_rank"] = self.lam * (sum_singular_values(sums[4]) if tall else nuclear_norm(self.R))
         losses["objective"] = sum(losses[term] for term in TERMS)
         if self.Q is not None:
             losses["basis_drift"] = float(self.xp.linalg.matrix_norm(self.Q - self.eye))

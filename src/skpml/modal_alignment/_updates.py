@@ -17,8 +17,8 @@ from array_api_compat import array_namespace, device
 
 from skpml.linalg import (
     Array,
+    factor_gram,
     polar_factor,
-    ridge_factor,
     singular_value_threshold,
     symmetric_sylvester,
 )
@@ -57,48 +57,43 @@ def prototype_loss(R: Array, V: Array, XV: Array, squared_norms: Array) -> float
     return total(row_sums**2 * squared_norms) - 2 * cross + total((R @ (V.T @ V)) * R)
 
 
-def update_label_projection(
-    R: Array, P1: Array, smoothed_projection: Array, w: Array | None, gamma: float
-) -> Array:
+def update_label_projection(RtwR: Array, P1: Array, RtGP1: Array, gamma: float) -> Array:
     """P2 ("p2"–"p222"): solve ``Rᵀdiag(w)R P2 + P2 γP1ᵀP1 = RᵀG P1``, then take the polar factor.
 
-    ``smoothed_projection`` is ``G P1 = XP1 + αS(XP1)``.
+    ``RtwR`` is ``Rᵀdiag(w)R``, and ``RtGP1`` is ``RᵀG P1`` with ``G P1 = XP1 + αS(XP1)``.
     """
-    weighted = R if w is None else R * w[:, None]
-    return polar_factor(symmetric_sylvester(R.T @ weighted, gamma * (P1.T @ P1), R.T @ smoothed_projection))
+    return polar_factor(symmetric_sylvester(RtwR, gamma * (P1.T @ P1), RtGP1))
 
 
-def update_basis(R: Array, Y: Array) -> Array:
-    """Q ("q3"): ``RᵀY = UΣVᵀ``, ``Q = V Uᵀ``, the orthogonal matrix that minimizes ``‖Y − RQᵀ‖²``.
+def update_basis(YtR: Array) -> Array:
+    """Q ("q3"): ``RᵀY = UΣVᵀ``, ``Q = V Uᵀ``, the orthogonal matrix that minimizes ``‖Y − RQᵀ‖²``, from ``YtR = YᵀR``.
 
     The minimizer is not unique if RᵀY is singular. A multiple of the identity at the size of rounding errors selects the
     one nearest to I, so that the result does not depend on the order of rows or labels.
     """
-    xp = array_namespace(R, Y)
-    M = Y.T @ R
-    eye = xp.eye(M.shape[0], dtype=M.dtype, device=device(M))
-    nudge = 8 * M.shape[0] * xp.finfo(M.dtype).eps * float(xp.linalg.matrix_norm(M))
-    return polar_factor(M + nudge * eye)
+    xp, c = array_namespace(YtR), YtR.shape[0]
+    eye = xp.eye(c, dtype=YtR.dtype, device=device(YtR))
+    nudge = 8 * c * xp.finfo(YtR.dtype).eps * float(xp.linalg.matrix_norm(YtR))
+    return polar_factor(YtR + nudge * eye)
 
 
-def mean_prototypes(XtR: Array, R: Array) -> Array:
+def mean_prototypes(XtR: Array, mass: Array) -> Array:
     """V as weighted means ("eq:update_prototypes"): ``v_j = Σ_i r_ij x_i / Σ_i r_ij``, from ``XtR = XᵀR``.
 
-    A label whose column of R is all zero has the zero prototype.
+    ``mass`` are the sums of the columns of R. A label whose column is all zero has the zero prototype.
     """
-    xp = array_namespace(XtR, R)
-    mass = xp.sum(R, axis=0)
+    xp = array_namespace(XtR)
     present = mass > 0
     means = XtR / xp.where(present, mass, xp.ones_like(mass))[None, :]
     return xp.where(present[None, :], means, xp.zeros_like(means))
 
 
-def least_squares_prototypes(XtDR: Array, R: Array) -> Array:
-    """V by least squares ("eq24"): ``V = XᵀDR (RᵀR)⁻¹``, the minimizer of ``‖DX − RVᵀ‖²``, from ``XtDR = XᵀDR``.
+def least_squares_prototypes(XtDR: Array, RtR: Array) -> Array:
+    """V by least squares ("eq24"): ``V = XᵀDR (RᵀR)⁻¹``, the minimizer of ``‖DX − RVᵀ‖²``, from ``XᵀDR`` and ``RᵀR``.
 
     The pseudo-inverse if RᵀR is singular, as with a label whose column of R is all zero.
     """
-    return ridge_factor(R)(XtDR.T).T
+    return factor_gram(RtR, 0.0)(XtDR.T).T
 
 
 def alignment_gradient(R: Array, P2: Array | None, smoothed_scores: Array, w: Array | None) -> Array:
@@ -158,16 +153,13 @@ def released_lipschitz(curvature: Array, alpha: float, largest_degree: float) ->
     return 2 * float(array_namespace(curvature).linalg.matrix_norm(curvature)) + alpha * largest_degree
 
 
-def released_pseudo_labels(
-    R: Array, gradient: Array, lipschitz: float, Y: Array, lam: float, known_true: Array | None = None
-) -> Array:
-    """R in the authors' program: the step of :func:`update_pseudo_labels` with the multiplicative rule ("eq35").
+def released_pseudo_labels(R: Array, stepped: Array, Y: Array, known_true: Array | None = None) -> Array:
+    """R in the authors' program: the multiplicative rule ("eq35") for R and its step R̂ after the thresholding.
 
     ``R ← R∘R̂/(R + ε) − max(R − Y, 0)∘Y/(R + ε)`` keeps zeros and replaces all other entries by R̂: the result may leave
     the box.
     """
     xp = array_namespace(R, Y)
-    stepped = singular_value_threshold(R - gradient / lipschitz, lam / lipschitz)
     is_zero = R == 0
     divisor = xp.where(is_zero, xp.ones_like(R), R)
     excess = xp.clip(R - Y, min=0.0) * Y / divisor

@@ -1,0 +1,209 @@
+"""Rows that are visited block by block, so that mapped features need not be in memory all at once.
+
+A solver needs features X (n×d) only in sums over rows, such as XᵀR, and in products row by row, such as XW. It states
+what to do with a block of rows, and :meth:`RowBlocks.visit` does it for all blocks:
+
+* :class:`StoredRows` are one array in memory (or on a GPU) and one block, as long as thin arrays fit too;
+* :class:`ReadRows` are read, scaled and mapped anew on each pass, from an array, a ``numpy.memmap`` or a sparse matrix.
+
+Blocks are as large as scikit-learn's setting ``working_memory`` allows. Thin arrays (n×c), such as pseudo-labels, stay in
+memory as a whole.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_namespace
+from sklearn import get_config
+from sklearn.utils import gen_batches
+
+from skpml.linalg import Array, factor_gram, lower_gram, ridge_factor
+
+# What is done with a block: its features (None if not wanted) and the same rows of thin arrays come in; new rows of thin
+# arrays, and what is summed over blocks, go out.
+Work = Callable[..., tuple[tuple[Array, ...], tuple[Any, ...]]]
+
+# Arrays of the size of a block, or of its rows of a thin array, that exist at the same time while it is used.
+_COPIES = 4
+
+
+def working_bytes() -> int:
+    """Return the memory that scikit-learn's setting ``working_memory`` allows for temporary arrays."""
+    return int(get_config()["working_memory"] * 2**20)
+
+
+def rows_at_once(bytes_per_row: int) -> int:
+    """Return how many rows may be worked on at the same time, at least one."""
+    return max(1, working_bytes() // max(1, _COPIES * bytes_per_row))
+
+
+class RowBlocks(ABC):
+    """Features X (n×d) of rows that are visited block by block.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (n, d).
+    like : array
+        Any array of the namespace, dtype and device of the blocks.
+    """
+
+    def __init__(self, shape: tuple[int, int], like: Array) -> None:
+        self.shape = shape
+        self.like = like
+
+    @abstractmethod
+    def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
+        """Yield the rows of each block; thin arrays have so many bytes per row."""
+
+    @abstractmethod
+    def _read(self, rows: slice) -> Array:
+        """Return the features of a block."""
+
+    @abstractmethod
+    def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
+        """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`."""
+
+    def visit(
+        self, work: Work, *arrays: Array | None, features: bool = True
+    ) -> tuple[list[Array], list[Any]]:
+        """Do something with every block of rows.
+
+        Parameters
+        ----------
+        work : callable
+            Takes the features of a block, unless ``features`` is False, and the same rows of each array (None for None).
+            Returns two tuples: rows of new thin arrays, and arrays or numbers to sum over blocks.
+        *arrays : array of shape (n, ...) or None
+            Thin arrays.
+        features : bool, default=True
+            Whether the work needs the features.
+
+        Returns
+        -------
+        arrays, sums : list of arrays of shape (n, ...), and list
+            The new thin arrays and the sums.
+        """
+        n = self.shape[0]
+        width = sum(_bytes_per_row(each) for each in arrays if each is not None)
+        made: list[Array] = []
+        sums: list[Any] = []
+        for rows in self._slices(width, features=features):
+            given = [None if each is None else each[rows, ...] for each in arrays]
+            found, part = work(*([self._read(rows)] if features else []), *given)
+            if rows.stop - rows.start == n:
+                return list(found), list(part)
+            made = made or [_empty_rows(n, each) for each in found]
+            for whole, piece in zip(made, found, strict=True):
+                whole[rows, ...] = piece
+            sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else list(part)
+        return made, sums
+
+
+class StoredRows(RowBlocks):
+    """Features that are one array.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The features.
+    """
+
+    def __init__(self, X: Array) -> None:
+        super().__init__(X.shape, X)
+        self._X = X
+
+    def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
+        # Features that fit are used as a whole; copies of wide thin arrays might not fit.
+        yield from gen_batches(self.shape[0], max(rows_at_once(bytes_per_row), 1))
+
+    def _read(self, rows: slice) -> Array:
+        return self._X if rows.stop - rows.start == self.shape[0] else self._X[rows, :]
+
+    def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
+        """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`."""
+        return ridge_factor(self._X, weights=weights, ridge=ridge)
+
+
+class ReadRows(RowBlocks):
+    """Features that are read and mapped anew on each pass.
+
+    Parameters
+    ----------
+    source : array, numpy.memmap or scipy sparse matrix of shape (n, any)
+        Whatever gives rows for a slice.
+    transform : callable
+        Maps rows of the source to features (rows, n_columns).
+    n_columns : int
+        Number of features.
+    """
+
+    def __init__(self, source: Any, transform: Callable[[Any], Array], n_columns: int) -> None:
+        first = transform(source[:1])
+        super().__init__((source.shape[0], n_columns), first)
+        self._source, self._transform = source, transform
+        self._bytes = (source.shape[1] + n_columns) * first.dtype.itemsize
+
+    def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
+        needed = bytes_per_row + (self._bytes if features else 0)
+        yield from gen_batches(self.shape[0], rows_at_once(needed))
+
+    def _read(self, rows: slice) -> Array:
+        return self._transform(self._source[rows])
+
+    def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
+        """Factor ``Xᵀ diag(w) X + ridge·I``; sums over blocks are in double precision."""
+        xp = array_namespace(self.like)
+
+        def multiply(block: Array, some: Array | None) -> tuple[tuple[()], tuple[Array]]:
+            return (), (xp.astype(lower_gram(block, some), xp.float64),)
+
+        _, (gram,) = self.visit(multiply, weights)
+        solve = factor_gram(gram, ridge)
+        return lambda B: xp.astype(solve(xp.astype(B, xp.float64)), B.dtype)
+
+
+def as_blocks(X: Any) -> RowBlocks:
+    """Return row blocks as they are, and an array as one stored block."""
+    return X if isinstance(X, RowBlocks) else StoredRows(X)
+
+
+def map_rows(source: Any, transforms: Sequence[Any], dtype: Any) -> RowBlocks:
+    """Map the rows of a NumPy array or sparse matrix by fitted transformers, one after the other.
+
+    The mapped rows are stored if they fit into scikit-learn's ``working_memory``, and mapped anew on each pass otherwise.
+    """
+
+    def transform(rows: Any) -> Array:
+        for each in transforms:
+            rows = each.transform(rows)
+        values = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+        return values.astype(dtype, copy=False)
+
+    n_columns = transform(source[:1]).shape[1]
+    if fits_in_memory((source.shape[0], n_columns), dtype):
+        return StoredRows(transform(source))
+    return ReadRows(source, transform, n_columns)
+
+
+def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
+    """Whether an array is at most as large as scikit-learn's ``working_memory``."""
+    return shape[0] * shape[1] * np.dtype(dtype).itemsize <= working_bytes()
+
+
+def _bytes_per_row(array: Array) -> int:
+    size = 1
+    for length in array.shape[1:]:
+        size *= int(length)
+    return size * int(getattr(array.dtype, "itemsize", 8))
+
+
+def _empty_rows(n_rows: int, like: Array) -> Array:
+    """Return an array of so many rows of the kind of these, to be filled; laid out by rows, as NumPy slices need it."""
+    xp = array_namespace(like)
+    options: dict[str, Any] = {} if is_numpy_namespace(xp) else {"device": device(like)}
+    return xp.empty((n_rows, *like.shape[1:]), dtype=like.dtype, **options)
