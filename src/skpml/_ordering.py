@@ -37,7 +37,7 @@ def row_order(X: Any, labels: NDArray[Any] | None = None) -> Order:
     """
     if scipy.sparse.issparse(X):
         return _sorted(_sparse_row_keys(X, labels))
-    return _sorted(_row_keys(X if labels is None else np.column_stack([X, labels])))
+    return _sorted(_row_keys(X, labels))
 
 
 def feature_order(X: NDArray[Any]) -> Order:
@@ -52,21 +52,38 @@ def label_order(X: NDArray[Any], Y: NDArray[Any]) -> Order:
     return _sorted(Y.T @ described / len(Y))
 
 
-def _row_keys(X: NDArray[Any]) -> NDArray[np.float64]:
+def _row_keys(X: Any, labels: NDArray[Any] | None = None) -> NDArray[np.float64]:
     """Compute numbers between −1 and 1 for each row that no permutation of rows or columns changes.
 
     Sums of powers alone are equal for texts with equally many words, so values are also weighted by the sums of their
     columns, and by those of the rows that share them. All are divided by sums of absolute values, which do not vanish
-    if the data are centered.
+    if the data are centered. Rows are read in blocks, in double precision.
     """
-    X = X.astype(np.float64, copy=False)
-    sizes = np.abs(X)
-    row_size, column_size = max(sizes.sum(axis=1).max(), _TINY), max(sizes.sum(axis=0).max(), _TINY)
-    rows, columns = X.sum(axis=1) / row_size, X.sum(axis=0) / column_size
-    shared = X.T @ rows**2 / column_size
+    n, d = X.shape[0], X.shape[1] + (0 if labels is None else labels.shape[1])
+    step = max(1, _CELLS_AT_ONCE // d)
+
+    def blocks() -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            block = np.asarray(X[rows], dtype=np.float64)
+            yield rows, block if labels is None else np.column_stack([block, labels[rows]])
+
+    rows_sum, rows_size, squares = np.empty(n), np.empty(n), np.empty(n)
+    columns_sum, columns_size = np.zeros(d), np.zeros(d)
+    for rows, block in blocks():
+        sizes = np.abs(block)
+        rows_sum[rows], rows_size[rows] = block.sum(axis=1), sizes.sum(axis=1)
+        columns_sum, columns_size = columns_sum + block.sum(axis=0), columns_size + sizes.sum(axis=0)
+        squares[rows] = np.einsum("ij,ij->i", block, block)
+    row_size, column_size = max(rows_size.max(), _TINY), max(columns_size.max(), _TINY)
+    sums, columns = rows_sum / row_size, columns_sum / column_size
+    shared = np.zeros(d)
+    for rows, block in blocks():
+        shared += block.T @ sums[rows] ** 2
+    shared /= column_size
     by_column = np.column_stack([columns, columns**2, columns**3, shared, shared**2])
-    squares = np.einsum("ij,ij->i", X, X)
-    return np.column_stack([rows, squares / max(squares.max(), _TINY), X @ by_column / row_size])
+    weighted = np.concatenate([block @ by_column for _, block in blocks()])
+    return np.column_stack([sums, squares / max(squares.max(), _TINY), weighted / row_size])
 
 
 def _sparse_row_keys(X: Any, labels: NDArray[Any] | None) -> NDArray[np.float64]:

@@ -13,11 +13,13 @@ memory as a whole.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from array_api_compat import array_namespace, device, is_numpy_namespace
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
@@ -172,27 +174,51 @@ def as_blocks(X: Any) -> RowBlocks:
     return X if isinstance(X, RowBlocks) else StoredRows(X)
 
 
-def map_rows(source: Any, transforms: Sequence[Any], dtype: Any) -> RowBlocks:
-    """Map the rows of a NumPy array or sparse matrix by fitted transformers, one after the other.
+class LazyRows:
+    """Rows that are transformed when they are read, by a slice or by an array of row numbers.
 
-    The mapped rows are stored if they fit into scikit-learn's ``working_memory``, and mapped anew on each pass otherwise.
+    Parameters
+    ----------
+    source : array, numpy.memmap or scipy sparse matrix of shape (n, any)
+        The rows.
+    transform : callable
+        Maps rows of the source to a dense array.
     """
 
-    def transform(rows: Any) -> Array:
-        for each in transforms:
-            rows = each.transform(rows)
-        values = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
-        return values.astype(dtype, copy=False)
+    def __init__(self, source: Any, transform: Callable[[Any], NDArray[Any]]) -> None:
+        self._source, self._transform = source, transform
+        first = transform(source[:1])
+        self.dtype = first.dtype
+        self.shape: tuple[int, int] = (source.shape[0], first.shape[1])
 
-    n_columns = transform(source[:1]).shape[1]
-    if fits_in_memory((source.shape[0], n_columns), dtype):
-        return StoredRows(transform(source))
-    return ReadRows(source, transform, n_columns)
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> NDArray[Any]:
+        return self._transform(self._source[rows])
+
+
+def transform_rows(source: Any, transform: Callable[[Any], Any]) -> Any:
+    """Transform all rows at once if they fit into scikit-learn's ``working_memory``, else when they are read.
+
+    Rows that stay sparse are no larger than the source, and transformed at once.
+    """
+    first = transform(source[:1])
+    shape = (source.shape[0], first.shape[1])
+    if scipy.sparse.issparse(first) or fits_in_memory(shape, first.dtype):
+        return transform(source)
+    return LazyRows(source, transform)
 
 
 def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
     """Whether an array is at most as large as scikit-learn's ``working_memory``."""
     return shape[0] * shape[1] * np.dtype(dtype).itemsize <= working_bytes()
+
+
+def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array, dtype: Any) -> Array:
+    """Compute ``transform(rows) @ matrix`` in blocks of rows of a NumPy array or sparse matrix."""
+    n, width = source.shape[0], (source.shape[1] + matrix.shape[0]) * np.dtype(dtype).itemsize
+    step = rows_at_once(width)
+    if step >= n:
+        return transform(source) @ matrix
+    return np.concatenate([transform(source[rows]) @ matrix for rows in gen_batches(n, step)])
 
 
 def _bytes_per_row(array: Array) -> int:

@@ -17,13 +17,14 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._sharing import once
-from skpml.linalg import squared_row_norms
+from skpml.blocks import LazyRows, ReadRows, RowBlocks, StoredRows, fits_in_memory, rows_at_once
+from skpml.linalg import multiply_into, squared_row_norms
 
 __all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
 
@@ -285,11 +286,25 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         self.anchors_, self.bandwidth_, self.mean_, mapped = fitted
         return mapped
 
-    def _fit_rows(self, X: Any, weights: Any) -> tuple[Any, float, NDArray[Any], NDArray[Any]]:
+    def _fit_in_blocks(self, X: Any) -> Self:
+        """Choose the anchors and the width without all mapped rows in memory; X is valid, and may be lazy."""
+        self.n_features_in_ = X.shape[1]
+        self._choose(X, None)
+        total: Any = 0.0
+        n, width = X.shape[0], (self.anchors_.shape[0] + X.shape[1]) * X.dtype.itemsize
+        for rows in gen_batches(n, rows_at_once(width)):
+            total = total + self._kernel(X[rows])[:, :-1].sum(axis=0, dtype=np.float64)
+        self.mean_ = (total / n).astype(X.dtype)
+        return self
+
+    def _choose(self, X: Any, weights: Any) -> None:
         if not self.width > 0:
             raise ValueError(f"width must be above 0, got {self.width!r}.")
         self.anchors_ = self._choose_anchors(X, weights)
         self.bandwidth_ = self.width * self._mean_squared_distance(X, weights)
+
+    def _fit_rows(self, X: Any, weights: Any) -> tuple[Any, float, NDArray[Any], NDArray[Any]]:
+        self._choose(X, weights)
         mapped = self._kernel(X)
         kernel = mapped[:, :-1]
         mean = kernel.mean(axis=0) if weights is None else (weights @ kernel / weights.sum()).astype(X.dtype)
@@ -371,7 +386,7 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
             np.subtract(X, center, out=right[:, :-2])
             right[:, -2] = 1
             right[:, -1] = -half * np.einsum("ij,ij->i", right[:, :-2], right[:, :-2])
-            np.matmul(left, right.T, out=kernel)
+            multiply_into(right, left, kernel.T)
         np.minimum(kernel, 0, out=kernel)  # no distance is negative but for rounding
         np.exp(kernel, out=kernel)
         columns[-1] = 1
@@ -392,7 +407,10 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
 def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], float]:
     """Compute the mean row and the sum of the variances of the columns, in double precision."""
     if weights is None and not scipy.sparse.issparse(X):
-        return X.mean(axis=0, dtype=np.float64), float(X.var(axis=0, dtype=np.float64).sum())
+        n, blocks = X.shape[0], list(gen_batches(X.shape[0], rows_at_once(8 * X.shape[1])))
+        mean = sum(X[rows].sum(axis=0, dtype=np.float64) for rows in blocks) / n
+        variances = sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in blocks) / n
+        return mean, float(variances.sum())
     X = X.astype(np.float64)
     share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X)
@@ -405,6 +423,38 @@ def as_dense(mapped: Any, dtype: Any) -> NDArray[Any]:
     """Return the output of any transformer as a dense array of the given dtype."""
     values = mapped.toarray() if hasattr(mapped, "toarray") else np.asarray(mapped)
     return values.astype(dtype, copy=False)
+
+
+def fit_map(feature_map: Any, X: Any, dtype: Any) -> RowBlocks:
+    """Fit a feature map to scaled rows, and map them.
+
+    Parameters
+    ----------
+    feature_map : transformer
+        From :func:`resolve_feature_map`.
+    X : array, scipy sparse matrix or LazyRows of shape (n, d)
+        Scaled rows.
+    dtype : dtype
+        Of the mapped rows.
+
+    Returns
+    -------
+    RowBlocks
+        Mapped rows. If they do not fit into scikit-learn's ``working_memory``, "rbf" and "linear" map them anew
+        on each pass; other transformers get all rows.
+    """
+    lazy = isinstance(X, LazyRows)
+    if isinstance(feature_map, RBFAnchors):
+        wanted = feature_map.n_anchors or default_n_anchors(X.shape[0])
+        if lazy or not fits_in_memory((X.shape[0], min(wanted, X.shape[0]) + 1), dtype):
+            feature_map._fit_in_blocks(X)
+            return ReadRows(
+                X, lambda rows: as_dense(feature_map.transform(rows), dtype), feature_map._n_features_out
+            )
+    elif lazy and isinstance(feature_map, LinearMap):
+        width = feature_map.fit(X[:1]).transform(X[:1]).shape[1]
+        return ReadRows(X, lambda rows: as_dense(feature_map.transform(rows), dtype), width)
+    return StoredRows(as_dense(feature_map.fit_transform(X[:] if lazy else X), dtype))
 
 
 def resolve_feature_map(feature_map: Any, *, n_anchors: int | None, random_state: Any) -> Any:

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_array
+from sklearn.utils import check_array, gen_batches
 
 from skpml._ordering import row_order
 from skpml._sharing import once
+from skpml.blocks import LazyRows, rows_at_once
 
 __all__ = ["check_similarity", "neighbor_similarity", "reconstruction_weights"]
 
@@ -26,6 +26,8 @@ Scale = Literal["last", "first"]
 EXACT_SEARCH_ROWS = 10_000
 _ROWS_PER_CELL = 256
 _CELLS_SEARCHED = 16
+# Of squared distances, relative to the largest squared length.
+_ROUNDING = 1e-12
 # Ties give a row at most this many pairs divided by the number of rows.
 _TIED_PAIRS = 5_000_000
 
@@ -41,7 +43,7 @@ def neighbor_similarity(
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array of shape (n, d), or LazyRows
         Dense features on comparable scales.
     n_neighbors : int, default=5
         Number of neighbors of a row, fewer than the number of rows.
@@ -61,7 +63,8 @@ def neighbor_similarity(
         depend on the order of rows (a row keeps at most 5,000,000 / n tied neighbors). The search in cells keeps the
         ties it finds first, and its pivots depend on the order.
     """
-    X = check_array(X, dtype=[np.float64, np.float32])
+    if not isinstance(X, LazyRows):
+        X = check_array(X, dtype=[np.float64, np.float32])
     n = X.shape[0]
     if n_neighbors < 1:
         raise ValueError(f"n_neighbors must be at least 1, got {n_neighbors}.")
@@ -71,17 +74,20 @@ def neighbor_similarity(
     for name, value, known in (("search", search, get_args(Search)), ("scale", scale, get_args(Scale))):
         if value not in known:
             raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+    if isinstance(X, LazyRows):
+        # Rows that are too many to keep are also too many to share.
+        return _neighbor_similarity(X, n_neighbors, search, scale)
     return once(_neighbor_similarity, X, n_neighbors, search, scale)
 
 
-def _neighbor_similarity(
-    X: NDArray[Any], n_neighbors: int, search: Search, scale: Scale
-) -> scipy.sparse.csr_array:
+def _neighbor_similarity(X: Any, n_neighbors: int, search: Search, scale: Scale) -> scipy.sparse.csr_array:
     n = X.shape[0]
-    # Centering keeps the distances, and the products they are computed from lose fewer digits.
-    X = X - X.mean(axis=0)
-    exact = search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS)
-    pairs = _nearest(X, n_neighbors) if exact else _nearest_in_cells(X, n_neighbors)
+    if search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS):
+        rows = X[:]
+        # Centering keeps the distances, and the products they are computed from lose fewer digits.
+        pairs = _nearest(rows - rows.mean(axis=0), n_neighbors)
+    else:
+        pairs = _nearest_in_cells(X, n_neighbors)
     if scale == "last":
         width = float(np.sqrt(pairs.last).mean()) ** 2
     else:
@@ -158,7 +164,7 @@ class _Pairs:
 
 def _rounding(X: NDArray[Any]) -> float:
     """Bound the rounding error of a squared distance that is computed from products of rows."""
-    return 1e-12 * float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
+    return _ROUNDING * float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
 
 
 def _nearest(X: NDArray[Any], n_neighbors: int) -> _Pairs:
@@ -208,11 +214,11 @@ def _without_self(index: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np
     return others
 
 
-def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
-    """Search for near rows of each row in the cells around its own."""
+def _nearest_in_cells(X: Any, n_neighbors: int) -> _Pairs:
+    """Search for near rows of each row in the cells around its own; rows are read cell by cell."""
     n = X.shape[0]
-    pivots = X[np.random.RandomState(0).choice(n, size=-(-n // _ROWS_PER_CELL), replace=False)]
-    cell = pairwise_distances_argmin(X, pivots)
+    pivots = X[np.sort(np.random.RandomState(0).choice(n, size=-(-n // _ROWS_PER_CELL), replace=False))]
+    cell, rounding = _assign_to_cells(X, pivots)
     members = np.split(
         np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(pivots)))[:-1]
     )
@@ -221,17 +227,35 @@ def _nearest_in_cells(X: NDArray[Any], n_neighbors: int) -> _Pairs:
     for own, rows in enumerate(members):
         if not len(rows):
             continue
-        order = np.argsort(((pivots - pivots[own]) ** 2).sum(axis=1), kind="stable")
+        away = ((pivots - pivots[own]) ** 2).sum(axis=1)
+        # The rows of the cell come first, also if another pivot is the same.
+        away[own] = -1
+        order = np.argsort(away, kind="stable")
         enough = int(np.searchsorted(np.cumsum(sizes[order]), n_neighbors + 1)) + 1
         pool = np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
-        found = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X[pool])
-        near, index = found.kneighbors(X[rows])
+        # Around the pivot, squared distances lose the fewest digits.
+        near_rows = X[pool] - pivots[own]
+        found = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(near_rows)
+        near, index = found.kneighbors(near_rows[: len(rows)])
         others = _without_self(pool[index], rows)
         neighbors[rows] = pool[index][others].reshape(len(rows), n_neighbors)
         squared[rows] = near[others].reshape(len(rows), n_neighbors) ** 2
-    squared[squared <= _rounding(X)] = 0
+    squared[squared <= rounding] = 0
     row = np.repeat(np.arange(n), n_neighbors)
     return _Pairs(row, neighbors.ravel(), squared.ravel(), squared.max(axis=1))
+
+
+def _assign_to_cells(X: Any, pivots: NDArray[Any]) -> tuple[NDArray[np.intp], float]:
+    """Return the nearest pivot of each row, and a bound of the rounding error of squared distances."""
+    center = pivots.mean(axis=0)
+    around = pivots - center
+    half_norms = np.einsum("ij,ij->i", around, around) / 2
+    cell, largest = np.empty(X.shape[0], np.intp), 0.0
+    for rows in gen_batches(X.shape[0], rows_at_once((len(pivots) + X.shape[1]) * X.dtype.itemsize)):
+        block = X[rows] - center
+        largest = max(largest, float(np.einsum("ij,ij->i", block, block, dtype=np.float64).max()))
+        cell[rows] = np.argmax(block @ around.T - half_norms, axis=1)
+    return cell, _ROUNDING * largest
 
 
 def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:

@@ -341,6 +341,14 @@ def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
     return gemm(1.0, operand, np.asfortranarray(M), trans_a=int(transpose == by_columns))
 
 
+def multiply_into(A: Array, B: Array, out: Array) -> None:
+    """Write ``A Bᵀ`` into a NumPy array that is laid out by columns, by the BLAS of :func:`ridge_factor`."""
+    gemm = scipy.linalg.get_blas_funcs("gemm", (A, B, out))
+    product = gemm(1.0, A.T, B.T, trans_a=1, beta=0.0, c=out, overwrite_c=1)
+    if not np.shares_memory(product, out):
+        out[...] = product
+
+
 def to_numpy(M: Array) -> Array:
     """Convert an array of any namespace and device to NumPy."""
     return M.cpu().numpy() if is_torch_namespace(array_namespace(M)) else np.asarray(M)

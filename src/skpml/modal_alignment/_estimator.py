@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, check_verified, encode_labels
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.features import as_dense, resolve_feature_map
+from skpml.blocks import LazyRows, multiply_rows, transform_rows
+from skpml.features import as_dense, fit_map, resolve_feature_map
 from skpml.graph import check_similarity, neighbor_similarity
 from skpml.modal_alignment._solver import (
     WEIGHTS,
@@ -246,14 +247,16 @@ class PMLMA(BasePMLClassifier):
         self.selection_: dict[str, Any] = {"tried": []}
         if self.tune:
             self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y, self._verified)
-        scaled = self.scaler_.transform(X)
+        scaled = transform_rows(X, self.scaler_.transform)
         similarity = self._similarity(scaled)
         self.feature_map_ = resolve_feature_map(
             self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
         )
-        mapped = as_dense(self.feature_map_.fit_transform(scaled), X.dtype)
-        if not isinstance(self.feature_map, str) and not np.isfinite(mapped).all():
-            raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
+        mapped = fit_map(self.feature_map_, scaled, X.dtype)
+        if not isinstance(self.feature_map, str):
+            _, (n_bad,) = mapped.visit(lambda block: ((), (np.count_nonzero(~np.isfinite(block)),)))
+            if n_bad:
+                raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
         solution = solve(
             mapped,
             Y,
@@ -303,7 +306,7 @@ class PMLMA(BasePMLClassifier):
         """Score held-out rows at many parameters, sharing work; see :mod:`skpml.model_selection`."""
         return share_points(self, points, X, Y, X_held_out, verified)
 
-    def _similarity(self, scaled: NDArray[Any]) -> Any:
+    def _similarity(self, scaled: NDArray[Any] | LazyRows) -> Any:
         if self.graph is not None:
             return check_similarity(self.graph, scaled.shape[0])
         if self.weights_["alignment_weight"] == 0 or "alignment" in self.without:
@@ -314,8 +317,10 @@ class PMLMA(BasePMLClassifier):
         return neighbor_similarity(scaled, n_neighbors=self.n_neighbors)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        mapped = as_dense(self.feature_map_.transform(self.scaler_.transform(X)), X.dtype)
-        return mapped @ self.coef_.astype(X.dtype, copy=False)
+        def map_rows(rows: Any) -> NDArray[Any]:
+            return as_dense(self.feature_map_.transform(self.scaler_.transform(rows)), X.dtype)
+
+        return multiply_rows(X, map_rows, self.coef_.astype(X.dtype, copy=False), X.dtype)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

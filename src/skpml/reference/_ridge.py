@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 
 from skpml._docstrings import fill_docstring
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.features import RangeScaler, RBFAnchors, as_dense, resolve_feature_map
+from skpml.blocks import multiply_rows, transform_rows
+from skpml.features import RangeScaler, RBFAnchors, as_dense, fit_map, resolve_feature_map
 from skpml.linalg import ridge_factor
 
 
@@ -111,12 +112,17 @@ class CandidateRidge(BasePMLClassifier):
         # Similarities to anchors need differences of rows alone, which do not need the shift.
         scaler = RangeScaler(keep_sparse=isinstance(feature_map, RBFAnchors))
         self.feature_map_: Any = make_pipeline(scaler, feature_map)
-        is_weighted_map = weights is not None and isinstance(feature_map, RBFAnchors)
+        if weights is None:
+            scaled = transform_rows(X, scaler.fit(X).transform)
+            mapped_rows = fit_map(feature_map, scaled, X.dtype)
+            solve = mapped_rows.ridge_factor(ridge=float(self.gamma))
+            _, (target,) = mapped_rows.visit(lambda rows, labels: ((), (rows.T @ labels,)), Y)
+            self.coef_: NDArray[Any] = solve(target)
+            (scores,), _ = mapped_rows.visit(lambda rows: ((rows @ self.coef_,), ()))
+            return scores
+        is_weighted_map = isinstance(feature_map, RBFAnchors)
         options = {"rbfanchors__sample_weight": weights} if is_weighted_map else {}
         mapped = as_dense(self.feature_map_.fit_transform(X, **options), X.dtype)
-        if weights is None:
-            self.coef_: NDArray[Any] = ridge_factor(mapped, ridge=float(self.gamma))(mapped.T @ Y)
-            return mapped @ self.coef_
         # A row that occurs k times is an anchor k times. Together, the copies have 1/k of the penalty of one anchor, as
         # if its column were √k times as long.
         length = np.ones(mapped.shape[1], X.dtype)
@@ -129,4 +135,7 @@ class CandidateRidge(BasePMLClassifier):
         return mapped @ self.coef_
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        return as_dense(self.feature_map_.transform(X), X.dtype) @ self.coef_.astype(X.dtype, copy=False)
+        coef = self.coef_.astype(X.dtype, copy=False)
+        return multiply_rows(
+            X, lambda rows: as_dense(self.feature_map_.transform(rows), X.dtype), coef, X.dtype
+        )
