@@ -159,7 +159,7 @@ def test_products_in_blocks():
     X, _ = rows()
     with config_context(working_memory=SMALL):
         assert rows_at_once(8 * X.shape[1]) < len(X)
-        found = multiply_rows(X, np.abs, np.ones((6, 2)), X.dtype)
+        found = multiply_rows(X, np.abs, np.ones((6, 2)))
     assert_allclose(found, np.abs(X) @ np.ones((6, 2)))
 
 
@@ -174,3 +174,35 @@ def test_memory_of_a_fit_does_not_grow_with_the_mapped_features():
         tracemalloc.stop()
     # The (1000, 1000) Gram matrix and its factor are 8 MB each, thin arrays 0.5 MB.
     assert peak < 80e6
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+@pytest.mark.parametrize("memory", [1024, SMALL])
+@pytest.mark.parametrize("feature_map", ["rbf", "linear"])
+def test_pml_ma_with_torch_is_the_same(torch, feature_map, memory):
+    X, Y = rows()
+    options = dict(feature_map=feature_map, n_anchors=50, random_state=0)
+    expected = PMLMA(**options).fit(X, Y)
+    with config_context(working_memory=memory):
+        found = PMLMA(**options, device="cpu").fit(X, Y)
+        assert_allclose(found.decision_function(X[:50]), expected.decision_function(X[:50]), atol=1e-8)
+    for name in ("coef_", "confidences_", "prototypes_", "basis_"):
+        assert isinstance(getattr(found, name), np.ndarray)
+        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-8, err_msg=name)
+
+
+def test_graph_with_torch_is_the_same(torch):
+    X, _ = rows(n=1500)
+    difference = neighbor_similarity(X, search="cells", device="cpu") - neighbor_similarity(X, search="cells")
+    assert abs(difference).max() < 1e-9
+
+
+def test_an_unknown_device_is_an_error():
+    X, Y = rows(n=20)
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    with pytest.raises(ValueError, match="device must be None or a device of PyTorch"):
+        PMLMA(device="abacus").fit(X, Y)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
-from skpml.linalg import Array, factor_gram, lower_gram, ridge_factor
+from skpml.linalg import Array, factor_gram, lower_gram, ridge_factor, to_numpy
 
 # What is done with a block: its features (None if not wanted) and the same rows of thin arrays come in; new rows of thin
 # arrays, and what is summed over blocks, go out.
@@ -174,6 +174,18 @@ def as_blocks(X: Any) -> RowBlocks:
     return X if isinstance(X, RowBlocks) else StoredRows(X)
 
 
+def store_if_it_fits(blocks: ReadRows, device: str) -> RowBlocks:
+    """Store mapped rows on a device of PyTorch if they take at most half of its free memory."""
+    import torch
+
+    bytes_needed = blocks.shape[0] * blocks.shape[1] * blocks.like.dtype.itemsize
+    kind = torch.device(device)
+    room = torch.cuda.mem_get_info(kind)[0] // 2 if kind.type == "cuda" else working_bytes()
+    if bytes_needed > room:
+        return blocks
+    return StoredRows(blocks.visit(lambda rows: ((rows,), ()))[0][0])
+
+
 class LazyRows:
     """Rows that are transformed when they are read, by a slice or by an array of row numbers.
 
@@ -212,13 +224,12 @@ def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
     return shape[0] * shape[1] * np.dtype(dtype).itemsize <= working_bytes()
 
 
-def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array, dtype: Any) -> Array:
+def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array) -> NDArray[Any]:
     """Compute ``transform(rows) @ matrix`` in blocks of rows of a NumPy array or sparse matrix."""
-    n, width = source.shape[0], (source.shape[1] + matrix.shape[0]) * np.dtype(dtype).itemsize
-    step = rows_at_once(width)
-    if step >= n:
-        return transform(source) @ matrix
-    return np.concatenate([transform(source[rows]) @ matrix for rows in gen_batches(n, step)])
+    n, width = source.shape[0], (source.shape[1] + matrix.shape[0]) * matrix.dtype.itemsize
+    blocks = gen_batches(n, rows_at_once(width))
+    parts = [to_numpy(transform(source[rows]) @ matrix) for rows in blocks]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _bytes_per_row(array: Array) -> int:

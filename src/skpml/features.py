@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from numbers import Integral
@@ -9,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -23,8 +25,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._sharing import once
-from skpml.blocks import LazyRows, ReadRows, RowBlocks, StoredRows, fits_in_memory, rows_at_once
-from skpml.linalg import multiply_into, squared_row_norms
+from skpml.blocks import (
+    LazyRows,
+    ReadRows,
+    RowBlocks,
+    StoredRows,
+    fits_in_memory,
+    rows_at_once,
+    store_if_it_fits,
+)
+from skpml.linalg import Array, multiply_into, squared_row_norms, to_device, to_numpy
 
 __all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
 
@@ -286,16 +296,45 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         self.anchors_, self.bandwidth_, self.mean_, mapped = fitted
         return mapped
 
-    def _fit_in_blocks(self, X: Any) -> Self:
+    def _fit_in_blocks(self, X: Any, device: str | None = None) -> Self:
         """Choose the anchors and the width without all mapped rows in memory; X is valid, and may be lazy."""
         self.n_features_in_ = X.shape[1]
         self._choose(X, None)
-        total: Any = 0.0
-        n, width = X.shape[0], (self.anchors_.shape[0] + X.shape[1]) * X.dtype.itemsize
-        for rows in gen_batches(n, rows_at_once(width)):
-            total = total + self._kernel(X[rows])[:, :-1].sum(axis=0, dtype=np.float64)
-        self.mean_ = (total / n).astype(X.dtype)
+        kernel = self._kernel if device is None else self._kernel_on(device, X.dtype)
+        blocks = ReadRows(X, kernel, self._n_features_out)
+        xp = array_namespace(blocks.like)
+        _, (total,) = blocks.visit(lambda rows: ((), (xp.sum(rows, axis=0, dtype=xp.float64),)))
+        self.mean_ = (to_numpy(total)[:-1] / X.shape[0]).astype(X.dtype)
         return self
+
+    def _kernel_on(self, device: str, dtype: Any) -> Callable[[Any], Array]:
+        """Return the function of :meth:`_kernel` with PyTorch on a device."""
+        import torch
+
+        anchors = to_device(as_dense(self.anchors_, dtype), device)
+        center = anchors.mean(dim=0)
+        anchors = (anchors - center) / self.bandwidth_**0.5
+        half_norms = (anchors**2).sum(dim=1) / 2
+
+        def kernel(rows: Any) -> Array:
+            X = (to_device(as_dense(rows, dtype), device) - center) / self.bandwidth_**0.5
+            mapped = torch.ones((X.shape[0], anchors.shape[0] + 1), dtype=X.dtype, device=device)
+            exponents = torch.addmm(-half_norms, X, anchors.T) - (X**2).sum(dim=1, keepdim=True) / 2
+            mapped[:, :-1] = exponents.clamp_(max=0).exp_()
+            return mapped
+
+        return kernel
+
+    def _transform_on(self, device: str, dtype: Any) -> Callable[[Any], Array]:
+        """Return the function of :meth:`transform` with PyTorch on a device, for valid rows."""
+        kernel, mean = self._kernel_on(device, dtype), to_device(self.mean_.astype(dtype), device)
+
+        def transform(rows: Any) -> Array:
+            mapped = kernel(rows)
+            mapped[:, :-1] -= mean
+            return mapped
+
+        return transform
 
     def _choose(self, X: Any, weights: Any) -> None:
         if not self.width > 0:
@@ -425,7 +464,14 @@ def as_dense(mapped: Any, dtype: Any) -> NDArray[Any]:
     return values.astype(dtype, copy=False)
 
 
-def fit_map(feature_map: Any, X: Any, dtype: Any) -> RowBlocks:
+def transformer_on(feature_map: Any, dtype: Any, device: str | None) -> Callable[[Any], Array]:
+    """Return a function that maps rows by a fitted feature map, to NumPy or to PyTorch on a device."""
+    if device is not None and isinstance(feature_map, RBFAnchors):
+        return feature_map._transform_on(device, dtype)
+    return lambda rows: to_device(as_dense(feature_map.transform(rows), dtype), device)
+
+
+def fit_map(feature_map: Any, X: Any, dtype: Any, device: str | None = None) -> RowBlocks:
     """Fit a feature map to scaled rows, and map them.
 
     Parameters
@@ -436,6 +482,8 @@ def fit_map(feature_map: Any, X: Any, dtype: Any) -> RowBlocks:
         Scaled rows.
     dtype : dtype
         Of the mapped rows.
+    device : str or None, default=None
+        A device of PyTorch for the mapped rows.
 
     Returns
     -------
@@ -446,15 +494,15 @@ def fit_map(feature_map: Any, X: Any, dtype: Any) -> RowBlocks:
     lazy = isinstance(X, LazyRows)
     if isinstance(feature_map, RBFAnchors):
         wanted = feature_map.n_anchors or default_n_anchors(X.shape[0])
-        if lazy or not fits_in_memory((X.shape[0], min(wanted, X.shape[0]) + 1), dtype):
-            feature_map._fit_in_blocks(X)
-            return ReadRows(
-                X, lambda rows: as_dense(feature_map.transform(rows), dtype), feature_map._n_features_out
-            )
+        shape = (X.shape[0], min(wanted, X.shape[0]) + 1)
+        if lazy or device is not None or not fits_in_memory(shape, dtype):
+            feature_map._fit_in_blocks(X, device)
+            blocks = ReadRows(X, transformer_on(feature_map, dtype, device), feature_map._n_features_out)
+            return blocks if device is None else store_if_it_fits(blocks, device)
     elif lazy and isinstance(feature_map, LinearMap):
         width = feature_map.fit(X[:1]).transform(X[:1]).shape[1]
-        return ReadRows(X, lambda rows: as_dense(feature_map.transform(rows), dtype), width)
-    return StoredRows(as_dense(feature_map.fit_transform(X[:] if lazy else X), dtype))
+        return ReadRows(X, transformer_on(feature_map, dtype, device), width)
+    return StoredRows(to_device(as_dense(feature_map.fit_transform(X[:] if lazy else X), dtype), device))
 
 
 def resolve_feature_map(feature_map: Any, *, n_anchors: int | None, random_state: Any) -> Any:

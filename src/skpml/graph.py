@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils import check_array, gen_batches
 from skpml._ordering import row_order
 from skpml._sharing import once
 from skpml.blocks import LazyRows, rows_at_once
+from skpml.linalg import to_device, to_numpy
 
 __all__ = ["check_similarity", "neighbor_similarity", "reconstruction_weights"]
 
@@ -33,7 +35,12 @@ _TIED_PAIRS = 5_000_000
 
 
 def neighbor_similarity(
-    X: Any, *, n_neighbors: int = 5, search: Search = "auto", scale: Scale = "last"
+    X: Any,
+    *,
+    n_neighbors: int = 5,
+    search: Search = "auto",
+    scale: Scale = "last",
+    device: str | None = None,
 ) -> scipy.sparse.csr_array:
     """Compute the symmetric similarity of near neighbors, ``exp(−‖x_i − x_j‖² / σ²)``.
 
@@ -55,6 +62,8 @@ def neighbor_similarity(
         "first" is the weight of the authors of PML-PLR: ``exp(−‖x_i − x_j‖² / (2 s²))``, where s is the mean *squared*
         distance of a row to its nearest other row (without rows that have duplicates), and the two directions of a
         pair are averaged, so that one-sided neighbors get half the weight.
+    device : str or None, default=None
+        Device of PyTorch for the search in cells, such as "cuda"; None searches with scikit-learn.
 
     Returns
     -------
@@ -76,18 +85,20 @@ def neighbor_similarity(
             raise ValueError(f"{name} must be one of {known}, got {value!r}.")
     if isinstance(X, LazyRows):
         # Rows that are too many to keep are also too many to share.
-        return _neighbor_similarity(X, n_neighbors, search, scale)
-    return once(_neighbor_similarity, X, n_neighbors, search, scale)
+        return _neighbor_similarity(X, n_neighbors, search, scale, device)
+    return once(_neighbor_similarity, X, n_neighbors, search, scale, device)
 
 
-def _neighbor_similarity(X: Any, n_neighbors: int, search: Search, scale: Scale) -> scipy.sparse.csr_array:
+def _neighbor_similarity(
+    X: Any, n_neighbors: int, search: Search, scale: Scale, device: str | None
+) -> scipy.sparse.csr_array:
     n = X.shape[0]
     if search == "exact" or (search == "auto" and n <= EXACT_SEARCH_ROWS):
         rows = X[:]
         # Centering keeps the distances, and the products they are computed from lose fewer digits.
         pairs = _nearest(rows - rows.mean(axis=0), n_neighbors)
     else:
-        pairs = _nearest_in_cells(X, n_neighbors)
+        pairs = _nearest_in_cells(X, n_neighbors, device)
     if scale == "last":
         width = float(np.sqrt(pairs.last).mean()) ** 2
     else:
@@ -214,7 +225,7 @@ def _without_self(index: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np
     return others
 
 
-def _nearest_in_cells(X: Any, n_neighbors: int) -> _Pairs:
+def _nearest_in_cells(X: Any, n_neighbors: int, device: str | None = None) -> _Pairs:
     """Search for near rows of each row in the cells around its own; rows are read cell by cell."""
     n = X.shape[0]
     pivots = X[np.sort(np.random.RandomState(0).choice(n, size=-(-n // _ROWS_PER_CELL), replace=False))]
@@ -224,6 +235,7 @@ def _nearest_in_cells(X: Any, n_neighbors: int) -> _Pairs:
     )
     sizes = np.array([len(rows) for rows in members])
     neighbors, squared = np.empty((n, n_neighbors), np.intp), np.empty((n, n_neighbors))
+    search = _search_pool if device is None else partial(_search_pool_on, device)
     for own, rows in enumerate(members):
         if not len(rows):
             continue
@@ -234,15 +246,30 @@ def _nearest_in_cells(X: Any, n_neighbors: int) -> _Pairs:
         enough = int(np.searchsorted(np.cumsum(sizes[order]), n_neighbors + 1)) + 1
         pool = np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
         # Around the pivot, squared distances lose the fewest digits.
-        near_rows = X[pool] - pivots[own]
-        found = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(near_rows)
-        near, index = found.kneighbors(near_rows[: len(rows)])
+        near, index = search(X[pool] - pivots[own], len(rows), n_neighbors + 1)
         others = _without_self(pool[index], rows)
         neighbors[rows] = pool[index][others].reshape(len(rows), n_neighbors)
-        squared[rows] = near[others].reshape(len(rows), n_neighbors) ** 2
+        squared[rows] = near[others].reshape(len(rows), n_neighbors)
     squared[squared <= rounding] = 0
     row = np.repeat(np.arange(n), n_neighbors)
     return _Pairs(row, neighbors.ravel(), squared.ravel(), squared.max(axis=1))
+
+
+def _search_pool(pool: NDArray[Any], n_rows: int, count: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Find the nearest rows of a pool for the first of its rows: squared distances and indices."""
+    near, index = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(pool).kneighbors(pool[:n_rows])
+    return near**2, index
+
+
+def _search_pool_on(
+    device: str, pool: NDArray[Any], n_rows: int, count: int
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Search a pool with PyTorch on a device."""
+    rows = to_device(pool, device)
+    norms = (rows**2).sum(dim=1)
+    squared = norms[:n_rows, None] + norms[None, :] - 2 * (rows[:n_rows] @ rows.T)
+    near, index = squared.clamp_(min=0).topk(count, dim=1, largest=False)
+    return to_numpy(near), to_numpy(index)
 
 
 def _assign_to_cells(X: Any, pivots: NDArray[Any]) -> tuple[NDArray[np.intp], float]:

@@ -349,6 +349,15 @@ def multiply_into(A: Array, B: Array, out: Array) -> None:
         out[...] = product
 
 
+def to_device(M: Any, name: str | None) -> Array:
+    """Convert a NumPy array to PyTorch on a device; None leaves it as it is."""
+    if name is None:
+        return M
+    import torch
+
+    return torch.as_tensor(np.ascontiguousarray(M), device=name)
+
+
 def to_numpy(M: Array) -> Array:
     """Convert an array of any namespace and device to NumPy."""
     return M.cpu().numpy() if is_torch_namespace(array_namespace(M)) else np.asarray(M)

@@ -12,11 +12,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from skpml._docstrings import fill_docstring
-from skpml._validation import EncodedLabels, check_verified, encode_labels
+from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.blocks import LazyRows, multiply_rows, transform_rows
-from skpml.features import as_dense, fit_map, resolve_feature_map
+from skpml.features import fit_map, resolve_feature_map, transformer_on
 from skpml.graph import check_similarity, neighbor_similarity
+from skpml.linalg import to_device, to_numpy
 from skpml.modal_alignment._solver import (
     WEIGHTS,
     Basis,
@@ -91,6 +92,8 @@ class PMLMA(BasePMLClassifier):
         Weight of each view; "auto" learns it from the candidates.
     without : collection of {"decomposition", "alignment", "prototypes"}, default=()
         Terms of the objective to omit, for ablation.
+    device : str or None, default=None
+        None computes with NumPy; a name such as "cuda" with PyTorch on that device.
     %(on_empty)s
     callback : callable or None, default=None
         Called as ``callback(iteration, losses)`` after each iteration; a true return value stops the fit. Inner fits of
@@ -169,6 +172,7 @@ class PMLMA(BasePMLClassifier):
     views: Any = None
     view_weights: Any = "auto"
     without: Collection[Component] = ()
+    device: str | None = None
     on_empty: str = "warn"
     callback: Callback | None = None
     random_state: Any = None
@@ -252,17 +256,19 @@ class PMLMA(BasePMLClassifier):
         self.feature_map_ = resolve_feature_map(
             self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
         )
-        mapped = fit_map(self.feature_map_, scaled, X.dtype)
+        mapped = fit_map(self.feature_map_, scaled, X.dtype, self.device)
         if not isinstance(self.feature_map, str):
-            _, (n_bad,) = mapped.visit(lambda block: ((), (np.count_nonzero(~np.isfinite(block)),)))
-            if n_bad:
+            # NaN and infinity times 0 are NaN.
+            _, (total,) = mapped.visit(lambda block: ((), (float((block * 0).sum()),)))
+            if total != 0:
                 raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
+        known = None if self._verified is None else (self._verified > 0).astype(Y.dtype)
         solution = solve(
             mapped,
-            Y,
+            to_device(Y, self.device),
             similarity,
             weights=Weights(**self.weights_),
-            known_true=None if self._verified is None else (self._verified > 0).astype(Y.dtype),
+            known_true=None if known is None else to_device(known, self.device),
             subspace_dim=self.subspace_dim,
             prototypes=self.prototypes,
             basis=self.basis,
@@ -272,12 +278,12 @@ class PMLMA(BasePMLClassifier):
             tol=self.tol,
             callback=self.callback,
         )
-        self.coef_ = solution.coef
-        self.feature_projection_ = solution.feature_projection
-        self.label_projection_ = solution.label_projection
-        self.confidences_ = solution.pseudo_labels
-        self.prototypes_ = solution.prototypes
-        self.basis_ = solution.basis
+        self.coef_ = to_numpy(solution.coef)
+        self.feature_projection_ = to_numpy(solution.feature_projection)
+        self.label_projection_ = to_numpy(solution.label_projection)
+        self.confidences_ = to_numpy(solution.pseudo_labels)
+        self.prototypes_ = to_numpy(solution.prototypes)
+        self.basis_ = to_numpy(solution.basis)
         self._record(solution.history, converged=solution.converged)
         inferred = self.confidences_
         if self._verified is not None:
@@ -289,7 +295,7 @@ class PMLMA(BasePMLClassifier):
                 UserWarning,
                 stacklevel=3,
             )
-        return solution.scores
+        return to_numpy(solution.scores)
 
     def _with_known_views(self) -> PMLMA:
         """Return a model for the stacked matrix, with the views and view weights that were found."""
@@ -312,21 +318,24 @@ class PMLMA(BasePMLClassifier):
         if self.weights_["alignment_weight"] == 0 or "alignment" in self.without:
             return None
         if self.steps == "released":
-            graph = neighbor_similarity(scaled, n_neighbors=self.n_neighbors, scale="first")
+            graph = neighbor_similarity(
+                scaled, n_neighbors=self.n_neighbors, scale="first", device=self.device
+            )
             return graph + scipy.sparse.eye_array(scaled.shape[0], dtype=graph.dtype, format="csr")
-        return neighbor_similarity(scaled, n_neighbors=self.n_neighbors)
+        return neighbor_similarity(scaled, n_neighbors=self.n_neighbors, device=self.device)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        def map_rows(rows: Any) -> NDArray[Any]:
-            return as_dense(self.feature_map_.transform(self.scaler_.transform(rows)), X.dtype)
-
-        return multiply_rows(X, map_rows, self.coef_.astype(X.dtype, copy=False), X.dtype)
+        transform = transformer_on(self.feature_map_, X.dtype, self.device)
+        coef = to_device(self.coef_.astype(X.dtype, copy=False), self.device)
+        return multiply_rows(X, lambda rows: transform(self.scaler_.transform(rows)), coef)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self.without, str) or not isinstance(self.without, Collection):
             raise ValueError(f"without must be a list such as ['prototypes'], got {self.without!r}.")
         check_components(self.without)
+        if self.device is not None:
+            check_device(self.device)
         if not isinstance(self.tune, (bool, np.bool_)):
             raise ValueError(f"tune must be True or False, got {self.tune!r}.")
 

@@ -136,6 +136,4 @@ class CandidateRidge(BasePMLClassifier):
 
     def _scores(self, X: Any) -> NDArray[Any]:
         coef = self.coef_.astype(X.dtype, copy=False)
-        return multiply_rows(
-            X, lambda rows: as_dense(self.feature_map_.transform(rows), X.dtype), coef, X.dtype
-        )
+        return multiply_rows(X, lambda rows: as_dense(self.feature_map_.transform(rows), X.dtype), coef)
