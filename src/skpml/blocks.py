@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
-from skpml.linalg import Array, factor_gram, lower_gram, ridge_factor, to_numpy
+from skpml.linalg import Array, factor_gram, lower_gram, ridge_factor, sparse_operator, to_numpy
 
 # What is done with a block: its features (None if not wanted) and the same rows of thin arrays come in; new rows of thin
 # arrays, and what is summed over blocks, go out.
@@ -69,6 +69,19 @@ class RowBlocks(ABC):
     @abstractmethod
     def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
         """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`."""
+
+    def graph_operator(self, similarity: Any) -> Callable[[Array], Array]:
+        """Return ``M ↦ S M`` for a scipy sparse matrix S (n×n) and thin arrays M."""
+        return sparse_operator(similarity, self.like)
+
+    def to_rows(self, values: NDArray[Any]) -> Array:
+        """Return a NumPy array with an entry for each row as a thin array."""
+        xp = array_namespace(self.like)
+        return xp.asarray(values.astype(to_numpy(self.like).dtype), device=device(self.like))
+
+    def from_rows(self, array: Array) -> Array:
+        """Return a thin array as one array."""
+        return array
 
     def visit(
         self, work: Work, *arrays: Array | None, features: bool = True
@@ -116,7 +129,7 @@ class StoredRows(RowBlocks):
     """
 
     def __init__(self, X: Array) -> None:
-        super().__init__(X.shape, X)
+        super().__init__(X.shape, X[:1, :])
         self._X = X
 
     def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:

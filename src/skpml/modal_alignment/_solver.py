@@ -8,24 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 from array_api_compat import array_namespace, device
 
 from skpml.blocks import RowBlocks, as_blocks
 from skpml.linalg import (
     Array,
-    lower_gram,
     nuclear_norm,
     one_blas,
     shrink_singular_values,
     singular_value_threshold,
-    sparse_operator,
-    squared_row_norms,
     sum_singular_values,
-    tall_product,
 )
 from skpml.modal_alignment import _updates as updates
+from skpml.modal_alignment._row_work import (
+    RowWork,
+    add_neighbors,
+    keep_in_box,
+    measure_rows,
+    multiply_rows,
+    sum_label_products,
+    sum_product,
+)
 
 Basis = Literal["orthogonal", "identity"]
 Component = Literal["decomposition", "alignment", "prototypes"]
@@ -33,8 +40,6 @@ Steps = Literal["derived", "released"]
 Callback = Callable[[int, dict[str, float]], Any]
 
 COMPONENTS: tuple[Component, ...] = ("decomposition", "alignment", "prototypes")
-# How many times the authors' program counts the candidates in the gradient of the decomposition.
-_RELEASED_PULL = 2.0
 # The columns of a history: the weighted terms, their sum, and how far the label basis has turned.
 TERMS = ("global_alignment", "decomposition", "low_rank", "local_alignment", "prototypes", "classifier")
 HISTORY = (*TERMS, "objective", "basis_drift")
@@ -96,21 +101,26 @@ class Solution:
 class _Graph:
     """The graph as the algorithm sees it: degrees, ``w = 1 + αδ`` and the product with S."""
 
-    def __init__(self, similarity: Any, alpha: float, like: Array) -> None:
-        xp = array_namespace(like)
+    def __init__(self, X: RowBlocks, similarity: Any, alpha: float) -> None:
+        self.X = X
         self.alpha = alpha if similarity is not None else 0.0
         self.row_weights: Array | None = None
         self.largest_degree = 0.0
         if self.alpha > 0:
-            self.apply = sparse_operator(similarity, like)
-            ones = xp.ones((like.shape[0], 1), dtype=like.dtype, device=device(like))
-            self.degrees = self.apply(ones)[:, 0]
-            self.row_weights = 1 + self.alpha * self.degrees
-            self.largest_degree = float(xp.max(self.degrees))
+            self.apply = X.graph_operator(similarity)
+            degrees = np.asarray(similarity.sum(axis=1)).ravel()
+            self.largest_degree = float(degrees.max())
+            self.degrees = X.to_rows(degrees)
+            self.row_weights = X.to_rows(1 + self.alpha * degrees)
 
     def smooth(self, M: Array) -> Array:
         """``(I + αS) M``."""
-        return M + self.alpha * self.apply(M) if self.alpha > 0 else M
+        if not self.alpha > 0:
+            return M
+        (smoothed,), _ = self.X.visit(
+            partial(add_neighbors, alpha=self.alpha), M, self.apply(M), features=False
+        )
+        return smoothed
 
 
 def solve(
@@ -156,9 +166,10 @@ def solve(
     Solution
         Classifier, pseudo-labels and course of the fit.
     """
-    with one_blas(Y):
+    blocks = as_blocks(X)
+    with one_blas(blocks.like):
         fit = _Fit(
-            as_blocks(X),
+            blocks,
             Y,
             similarity,
             weights,
@@ -179,7 +190,7 @@ def check_components(without: Collection[str]) -> None:
 
 
 class _Fit:
-    """State of one fit: thin arrays and small matrices. Rows are visited in blocks; every update is a pure function."""
+    """State of one fit: thin arrays, small matrices, and what is done with blocks of rows (:class:`RowWork`)."""
 
     def __init__(
         self,
@@ -194,32 +205,37 @@ class _Fit:
         steps: Steps,
         without: frozenset[Component],
     ) -> None:
-        xp = self.xp = array_namespace(X.like, Y)
+        xp = self.xp = array_namespace(X.like)
         d, c = X.shape[1], Y.shape[1]
         check_components(without)
         m = min(d, c) if subspace_dim is None else subspace_dim
         if not 1 <= m <= min(d, c):
             raise ValueError(f"subspace_dim must lie between 1 and min(d, c) = {min(d, c)}, got {m}.")
-        self.X, self.Y, self.known_true, self.prototype_kind = X, Y, known_true, prototypes
-        self.aligns = "alignment" not in without
-        self.decomposes = "decomposition" not in without
-        self.turns = self.decomposes and basis == "orthogonal"
-        self.released = steps == "released"
-        self.lam = weights.low_rank_weight if self.decomposes else 0.0
-        self.beta = weights.prototype_weight if "prototypes" not in without else 0.0
+        self.X, self.Y, self.known_true = X, Y, known_true
+        aligns, decomposes = "alignment" not in without, "decomposition" not in without
+        self.turns = decomposes and basis == "orthogonal"
         self.gamma = weights.ridge_weight
-        self.graph = _Graph(similarity if self.aligns else None, weights.alignment_weight, Y)
-        self.eye = xp.eye(c, dtype=Y.dtype, device=device(Y))
+        self.graph = _Graph(X, similarity if aligns else None, weights.alignment_weight)
+        self.eye = xp.eye(c, dtype=X.like.dtype, device=device(X.like))
+        self.work = RowWork(
+            aligns=aligns,
+            decomposes=decomposes,
+            released=steps == "released",
+            mean_prototypes=prototypes == "mean",
+            # With fewer rows than labels, the Gram matrix of the rows is the smaller one; there is one block then.
+            tall=Y.shape[0] >= c,
+            lam=weights.low_rank_weight if decomposes else 0.0,
+            alpha=self.graph.alpha,
+            beta=weights.prototype_weight if "prototypes" not in without else 0.0,
+        )
 
         # The left side of the classifier's equation never changes: it is factored once.
         self.solve_ridge = X.ridge_factor(weights=self.graph.row_weights, ridge=self.gamma)
         self.squared_norms: Array | None = None
-        if self.beta:
-            (self.squared_norms,), _ = X.visit(lambda block: ((squared_row_norms(block),), ()))
+        if self.work.beta:
+            (self.squared_norms,), _ = X.visit(measure_rows)
 
         self._set_pseudo_labels(Y)
-        self.Q: Array | None = None
-        self.P2: Array | None = None
         if m < c:
             self._start_projections(m)
 
@@ -229,14 +245,11 @@ class _Fit:
         The paper starts from random projections. This start is not random and turns with the labels: the leading
         eigenvectors of ``YᵀG (Xᵀdiag(w)X + γI)⁻¹ GᵀY``, the label energy that the classifier explains.
         """
-
-        def sum_targets(X: Array, R: Array, SR: Array | None) -> tuple[tuple[()], tuple[Array]]:
-            return (), (tall_product(X, self._smooth(R, SR), transpose=True),)
-
-        _, (target,) = self.X.visit(sum_targets, self.R, self.SR)
+        work = partial(self.work.sum_targets, projection=True, prototypes=False)
+        _, (target,) = self.X.visit(work, self.R, self.SR)
         explained = target.T @ self.solve_ridge(target)
         _, vectors = self.xp.linalg.eigh((explained + explained.T) / 2)
-        self.P2 = vectors[:, -m:]
+        self.work.P2 = vectors[:, -m:]
         self._update_features_side(projection=True, prototypes=False)
 
     def _set_pseudo_labels(self, R: Array) -> None:
@@ -244,160 +257,92 @@ class _Fit:
         self.R = R
         self.SR = self.graph.apply(R) if self.graph.alpha else None
 
-    def _smooth(self, R: Array, SR: Array | None) -> Array:
-        """``R + αSR``."""
-        return R if SR is None else R + self.graph.alpha * SR
-
-    def _project(self, R: Array) -> Array:
-        return R if self.P2 is None else R @ self.P2
-
-    def _back_project(self, M: Array) -> Array:
-        return M if self.P2 is None else M @ self.P2.T
-
     def _update_features_side(self, *, projection: bool, prototypes: bool) -> None:
         """P1 ("p1"–"p111": ``(Xᵀdiag(w)X + γI) P1 = Gᵀ R P2``), V or both, and their products with X.
 
         X is by far the largest array: both right-hand sides share one pass over it, and both products another.
         """
-        xp, means = self.xp, self.prototype_kind == "mean"
-
-        def sum_targets(X: Array, R: Array, SR: Array | None) -> tuple[tuple[()], tuple[Array, ...]]:
-            targets = [self._project(self._smooth(R, SR))] if projection else []
-            if not prototypes:
-                return (), (tall_product(X, targets[0], transpose=True),)
-            targets.append(R if means else xp.sum(R, axis=1)[:, None] * R)
-            sides = tall_product(X, xp.concat(targets, axis=1), transpose=True)
-            return (), (sides, xp.sum(R, axis=0) if means else lower_gram(R))
-
-        _, (sides, *size) = self.X.visit(sum_targets, self.R, self.SR)
+        targets = partial(self.work.sum_targets, projection=projection, prototypes=prototypes)
+        _, (sides, *size) = self.X.visit(targets, self.R, self.SR)
         m = sides.shape[1] - (self.Y.shape[1] if prototypes else 0)
         columns = []
         if projection:
-            self.P1 = self.solve_ridge(sides[:, :m])
-            columns.append(self.P1)
+            self.work.P1 = self.solve_ridge(sides[:, :m])
+            columns.append(self.work.P1)
         if prototypes:
+            means = self.work.mean_prototypes
             update = updates.mean_prototypes if means else updates.least_squares_prototypes
-            self.V = update(sides[:, m:], size[0])
-            columns.append(self.V)
-        both = xp.concat(columns, axis=1)
-
-        def multiply(X: Array) -> tuple[tuple[Array, ...], tuple[()]]:
-            products = tall_product(X, both)
-            return (products[:, :m], products[:, m:]), ()
-
-        (found, self.XV), _ = self.X.visit(multiply)
+            self.work.V = update(sides[:, m:], size[0])
+            columns.append(self.work.V)
+        both = self.xp.concat(columns, axis=1)
+        (found, self.XV), _ = self.X.visit(partial(multiply_rows, matrix=both, split=m))
         if projection:
             self.XP1 = found
 
     def _update_label_projection(self) -> None:
-        def sum_products(R: Array, smoothed: Array, w: Array | None) -> tuple[tuple[()], tuple[Array, Array]]:
-            weighted = R if w is None else R * w[:, None]
-            return (), (R.T @ weighted, R.T @ smoothed)
-
         arrays = (self.R, self.graph.smooth(self.XP1), self.graph.row_weights)
-        _, (RtwR, RtGP1) = self.X.visit(sum_products, *arrays, features=False)
-        self.P2 = updates.update_label_projection(RtwR, self.P1, RtGP1, self.gamma)
+        _, (RtwR, RtGP1) = self.X.visit(sum_label_products, *arrays, features=False)
+        self.work.P2 = updates.update_label_projection(RtwR, self.work.P1, RtGP1, self.gamma)
 
     def _update_basis(self) -> None:
-        _, (YtR,) = self.X.visit(lambda Y, R: ((), (Y.T @ R,)), self.Y, self.R, features=False)
-        self.Q = updates.update_basis(YtR)
-        if self.released:
-            # The program takes U Vᵀ where the minimizer is V Uᵀ.
-            self.Q = self.Q.T
-
-    def _gradient(self, R: Array, Y: Array, XP1: Array, w: Array | None, XV: Array) -> Array:
-        """Half the gradient in some rows of R; ``XP1`` is smoothed over the graph."""
-        gradient = self.xp.zeros_like(R)
-        if self.aligns:
-            gradient = gradient + updates.alignment_gradient(R, self.P2, self._back_project(XP1), w)
-        if self.decomposes:
-            pull = _RELEASED_PULL if self.released else 1.0
-            gradient = gradient + updates.decomposition_gradient(R, Y, self.Q, pull)
-        if self.beta:
-            row_sums = self.xp.sum(R, axis=1)
-            gradient = gradient + self.beta * updates.prototype_gradient(R, self.V, XV, row_sums)
-        return gradient
+        _, (YtR,) = self.X.visit(sum_product, self.Y, self.R, features=False)
+        Q = updates.update_basis(YtR)
+        # The program takes U Vᵀ where the minimizer is V Uᵀ.
+        self.work.Q = Q.T if self.work.released else Q
 
     def _find_lipschitz(self) -> float:
-        curvature = self.xp.zeros_like(self.eye)
-        if self.aligns:
-            curvature = curvature + (self.eye if self.P2 is None else self.P2 @ self.P2.T)
-        if self.decomposes:
+        work, curvature = self.work, self.xp.zeros_like(self.eye)
+        if work.aligns:
+            curvature = curvature + (self.eye if work.P2 is None else work.P2 @ work.P2.T)
+        if work.decomposes:
             curvature = curvature + self.eye
-        if self.beta:
-            curvature = curvature + self.beta * (self.V.T @ self.V)
-        find = updates.released_lipschitz if self.released else updates.lipschitz_constant
+        if work.beta:
+            curvature = curvature + work.beta * (work.V.T @ work.V)
+        find = updates.released_lipschitz if work.released else updates.lipschitz_constant
         return find(curvature, self.graph.alpha, self.graph.largest_degree)
 
     def _update_pseudo_labels(self) -> None:
         """One proximal gradient step: the step, singular values from the (c, c) Gram matrix, then the box."""
-        lipschitz = self._find_lipschitz()
+        work, lipschitz = self.work, self._find_lipschitz()
         if not lipschitz > 0:
             return
-        tall = self.Y.shape[0] >= self.Y.shape[1]
-
-        def step(*rows: Array) -> tuple[tuple[Array], tuple[Array, ...]]:
-            Z = rows[0] - 2 * self._gradient(*rows) / lipschitz
-            return (Z,), (Z.T @ Z,) if self.lam and tall else ()
-
-        XP1 = self.graph.smooth(self.XP1) if self.aligns else None
-        arrays = (self.R, self.Y, XP1, self.graph.row_weights, self.XV if self.beta else None)
-        (Z,), gram = self.X.visit(step, *arrays, features=False)
-        shrink = shrink_singular_values(gram[0], self.lam / lipschitz) if gram else None
-        if self.lam and not tall:
-            Z = singular_value_threshold(Z, self.lam / lipschitz)
-
-        def finish(Z: Array, R: Array, Y: Array, known_true: Array | None) -> tuple[tuple[Array], tuple[()]]:
-            stepped = Z if shrink is None else Z @ shrink
-            if self.released:
-                return (updates.released_pseudo_labels(R, stepped, Y, known_true),), ()
-            return (updates.project_to_box(stepped, Y, known_true),), ()
-
+        XP1 = self.graph.smooth(self.XP1) if work.aligns else None
+        arrays = (self.R, self.Y, XP1, self.graph.row_weights, self.XV if work.beta else None)
+        (Z,), gram = self.X.visit(partial(work.step, lipschitz=lipschitz), *arrays, features=False)
+        shrink = shrink_singular_values(gram[0], work.lam / lipschitz) if gram else None
+        if work.lam and not work.tall:
+            Z = singular_value_threshold(Z, work.lam / lipschitz)
+        finish = partial(work.finish_step, shrink=shrink)
         (R,), _ = self.X.visit(finish, Z, self.R, self.Y, self.known_true, features=False)
         self._set_pseudo_labels(R)
 
     def _iterate(self) -> None:
-        if self.aligns and self.P2 is not None:
+        work = self.work
+        if work.aligns and work.P2 is not None:
             self._update_label_projection()
-        if self.aligns or self.beta:
-            self._update_features_side(projection=self.aligns, prototypes=self.beta > 0)
+        if work.aligns or work.beta:
+            self._update_features_side(projection=work.aligns, prototypes=work.beta > 0)
         if self.turns:
             self._update_basis()
         self._update_pseudo_labels()
 
     def _losses(self) -> dict[str, float]:
         """Every weighted term at the current state, their sum, and the drift of Q."""
-        losses = dict.fromkeys(HISTORY, 0.0)
-        tall = self.Y.shape[0] >= self.Y.shape[1]
-
-        def sum_losses(
-            R: Array, SR: Array | None, Y: Array, XP1: Array, XV: Array, degrees: Array, norms: Array
-        ) -> tuple[tuple[()], tuple[Any, ...]]:
-            found = [0.0] * 4
-            if self.aligns:
-                labels = self._project(R)
-                found[0] = updates.total((XP1 - labels) ** 2)
-                if SR is not None:
-                    found[1] = updates.local_alignment_loss(XP1, labels, self._project(SR), degrees)
-            if self.decomposes:
-                found[2] = updates.decomposition_loss(Y, R, self.Q)
-            if self.beta:
-                found[3] = updates.prototype_loss(R, self.V, XV, norms)
-            return (), (*found, *((R.T @ R,) if self.lam and tall else ()))
-
+        work, losses = self.work, dict.fromkeys(HISTORY, 0.0)
         degrees = self.graph.degrees if self.SR is not None else None
-        arrays = (self.R, self.SR, self.Y, self.XP1 if self.aligns else None, self.XV if self.beta else None)
-        _, sums = self.X.visit(sum_losses, *arrays, degrees, self.squared_norms, features=False)
+        arrays = (self.R, self.SR, self.Y, self.XP1 if work.aligns else None, self.XV if work.beta else None)
+        _, sums = self.X.visit(work.sum_losses, *arrays, degrees, self.squared_norms, features=False)
         losses["global_alignment"], losses["decomposition"] = sums[0], sums[2]
-        losses["local_alignment"], losses["prototypes"] = self.graph.alpha * sums[1], self.beta * sums[3]
-        if self.aligns:
+        losses["local_alignment"], losses["prototypes"] = work.alpha * sums[1], work.beta * sums[3]
+        if work.aligns:
             # P2 has orthonormal columns: ‖P1P2ᵀ‖² = ‖P1‖².
-            losses["classifier"] = self.gamma * updates.total(self.P1**2)
-        if self.lam:
-            losses["low_rank"] = self.lam * (sum_singular_values(sums[4]) if tall else nuclear_norm(self.R))
+            losses["classifier"] = self.gamma * updates.total(work.P1**2)
+        if work.lam:
+            size = sum_singular_values(sums[4]) if work.tall else nuclear_norm(self.R)
+            losses["low_rank"] = work.lam * size
         losses["objective"] = sum(losses[term] for term in TERMS)
-        if self.Q is not None:
-            losses["basis_drift"] = float(self.xp.linalg.matrix_norm(self.Q - self.eye))
+        if work.Q is not None:
+            losses["basis_drift"] = float(self.xp.linalg.matrix_norm(work.Q - self.eye))
         return losses
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> Solution:
@@ -415,18 +360,20 @@ class _Fit:
             if converged or stopped:
                 break
             previous = current
-        if self.released:
-            self._set_pseudo_labels(updates.project_to_box(self.R, self.Y, self.known_true))
+        work, collect = self.work, self.X.from_rows
+        if work.released:
+            (R,), _ = self.X.visit(keep_in_box, self.R, self.Y, self.known_true, features=False)
+            self._set_pseudo_labels(R)
         # The classifier stays that of the last iteration, as in the paper; nothing but the prototypes depends on R now.
-        self._update_features_side(projection=not self.aligns, prototypes=True)
+        self._update_features_side(projection=not work.aligns, prototypes=True)
         return Solution(
-            coef=self._back_project(self.P1),
-            scores=self._back_project(self.XP1),
-            feature_projection=self.P1,
-            label_projection=self.eye if self.P2 is None else self.P2,
-            pseudo_labels=self.R,
-            basis=self.eye if self.Q is None else self.Q,
-            prototypes=self.V,
+            coef=work.back_project(work.P1),
+            scores=work.back_project(collect(self.XP1)),
+            feature_projection=work.P1,
+            label_projection=self.eye if work.P2 is None else work.P2,
+            pseudo_labels=collect(self.R),
+            basis=self.eye if work.Q is None else work.Q,
+            prototypes=work.V,
             history=history,
             n_iter=iteration,
             converged=converged,
