@@ -42,8 +42,8 @@ def is_count(value: Any, at_least: int = 1) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= at_least
 
 
-def check_finite(X: Any, names: Any = None, *, where: str = "Input X") -> None:
-    """Raise for NaN and infinity in dense or CSR features, naming the first cell."""
+def check_finite(X: Any, names: Any = None, *, where: str = "Input X", first_row: int = 0) -> None:
+    """Raise for NaN and infinity in dense or CSR features, naming the first cell; rows count from ``first_row``."""
     values = X.data if scipy.sparse.issparse(X) else X
     # One pass without a mask in the good case: a sum is finite only if all terms are, unless it overflows.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -59,7 +59,7 @@ def check_finite(X: Any, names: Any = None, *, where: str = "Input X") -> None:
     row, column = place
     label = column if names is None else f"{column} ({str(names[column])!r})"
     raise ValueError(
-        f"{where} contains {kind} in row {row}, column {label}. Fill in or remove missing values first, "
+        f"{where} contains {kind} in row {first_row + row}, column {label}. Fill in or remove missing values first, "
         f"for example with sklearn.impute.SimpleImputer in a pipeline."
     )
 

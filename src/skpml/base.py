@@ -32,6 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from skpml._dask_rows import DaskRows, as_dask_array, is_dask
 from skpml._docstrings import fill_docstring
 from skpml._validation import (
     Columns,
@@ -142,7 +143,9 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     * ``_facts``: a :class:`MethodFacts`; ``_variants``: facts of other settings of the class that have their own name;
     * ``_scores_are_probabilities``: scores are probabilities that the label is true; :meth:`predict_proba` returns them;
     * ``_takes_views``: X may be a list or dict of matrices. The method then has the parameter ``views``, groups of
-      columns of one matrix; it receives one matrix X, and ``_view_columns`` holds the columns of each view.
+      columns of one matrix; it receives one matrix X, and ``_view_columns`` holds the columns of each view;
+    * ``_takes_dask``: a fit to a dask array receives :class:`~skpml._dask_rows.DaskRows`, whose rows stay on the workers.
+      Other methods receive an array in memory.
 
     A one-dimensional y (one class per row) is the degenerate case: the only candidate of a row is its class, and
     ``predict`` returns the class with the highest score.
@@ -155,6 +158,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
     _variants: tuple[MethodFacts, ...] = ()
     _threshold_rules: tuple[str, ...] = ("auto", "non-candidates")
     _takes_views: bool = False
+    _takes_dask: bool = False
     _scores_are_probabilities: bool = False
 
     def _check_parameters(self) -> None:
@@ -203,7 +207,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Check everything, fit, and find the threshold; weights are for methods whose ``fit`` takes them."""
         self._check_threshold()
         self._check_parameters()
-        labels = encode_labels(y)
+        labels = encode_labels(as_dask_array(y).compute() if is_dask(y) else y)
         candidates = labels.candidates
         X = self._validate_features(X, reset=True)
         if X.shape[0] != len(candidates):
@@ -211,6 +215,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
                 f"y has {len(candidates)}."
             )
+        if isinstance(X, DaskRows) and sample_weight is not None:
+            raise ValueError("sample_weight needs X in memory: pass X.compute() instead of a dask array.")
         if X.shape[0] < 2:
             raise ValueError("X has 1 sample (n_samples = 1); at least two rows are needed.")
         if candidates.shape[1] < 1:
@@ -236,6 +242,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
+        if is_dask(X) and self._takes_dask:
+            return self._validate_dask(X)
         if is_views(X):
             X = self._side_by_side(X, reset=reset)
         elif reset:
@@ -252,6 +260,43 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if reset and self._takes_views and self._view_features is None:
             self._view_columns: Columns = column_groups(getattr(self, "views", None), X.shape[1], names)
         return X
+
+    def _validate_dask(self, X: Any) -> DaskRows:
+        """Check the rows of a dask array or data frame where they are, for a fit."""
+        if getattr(self, "views", None) is not None or getattr(self, "device", None) is not None:
+            raise ValueError("views and device need X in memory: pass X.compute() instead of a dask array.")
+        names, X = getattr(X, "columns", None), as_dask_array(X)
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+        X = X if X.dtype in _DTYPES else X.astype(np.float64)
+        # One empty row with the columns of X sets what scikit-learn remembers of them.
+        first = np.zeros((1, X.shape[1]), X.dtype)
+        if names is not None:
+            first = type(names.to_frame())(first, columns=names)
+        validate_data(self, first, dtype=_DTYPES, reset=True)
+        rows = DaskRows(X)
+        if not np.isfinite(float(X.sum().compute())):
+            for start, part in rows.partitions():
+                check_finite(part, getattr(self, "feature_names_in_", None), first_row=start)
+        if self._takes_views:
+            self._view_features = None
+            self._view_columns = column_groups(None, X.shape[1], None)
+        return rows
+
+    def _by_partition(self, method: str, X: Any) -> Any:
+        """Apply a method to every partition of a dask array or data frame, lazily; the result is a dask array."""
+        check_is_fitted(self)
+        names, array = getattr(X, "columns", None), as_dask_array(X)
+
+        def work(rows: NDArray[Any]) -> NDArray[Any]:
+            return np.asarray(
+                getattr(self, method)(rows if names is None else type(names.to_frame())(rows, columns=names))
+            )
+
+        example = work(np.zeros((1, array.shape[1]), array.dtype if array.dtype in _DTYPES else np.float64))
+        chunks = (array.chunks[0], *((length,) for length in example.shape[1:]))
+        dropped = [1] if example.ndim == 1 else None
+        return array.map_blocks(work, dtype=example.dtype, chunks=chunks, drop_axis=dropped)
 
     def _side_by_side(self, X: Any, *, reset: bool) -> Any:
         """Join views into one matrix; store their names, columns and features, or require the same ones."""
@@ -343,6 +388,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n, c)
             Or (n,) if y had one of two classes per row: the score of the second class minus that of the first.
         """
+        if is_dask(X):
+            return self._by_partition("decision_function", X)
         scores = self._checked_scores(X)
         if not self._is_binary:
             return scores
@@ -367,6 +414,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n, c)
             Probabilities in the order of ``classes_``.
         """
+        if is_dask(X):
+            return self._by_partition("predict_proba", X)
         scores = self._checked_scores(X)
         classes = self._layout == "classes"
         if self._scores_are_probabilities:
@@ -386,6 +435,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n, c) or (n,)
             1 where the score is above ``threshold_``.
         """
+        if is_dask(X):
+            return self._by_partition("predict", X)
         scores = self._checked_scores(X)
         if self._layout == "classes":
             return self.classes_[scores.argmax(axis=1)]

@@ -66,18 +66,23 @@ class RowBlocks(ABC):
     def _read(self, rows: slice) -> Array:
         """Return the features of a block."""
 
-    @abstractmethod
     def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
-        """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`."""
+        """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`; sums are double."""
+        xp = array_namespace(self.like)
+        _, (gram,) = self.visit(_sum_gram, weights)
+        solve = factor_gram(gram, ridge)
+        return lambda B: xp.astype(solve(xp.astype(B, xp.float64)), B.dtype)
 
     def graph_operator(self, similarity: Any) -> Callable[[Array], Array]:
         """Return ``M ↦ S M`` for a scipy sparse matrix S (n×n) and thin arrays M."""
         return sparse_operator(similarity, self.like)
 
-    def to_rows(self, values: NDArray[Any]) -> Array:
-        """Return a NumPy array with an entry for each row as a thin array."""
+    def to_rows(self, values: Any) -> Array:
+        """Return an array with an entry for each row as a thin array; one of these blocks stays as it is."""
+        if not isinstance(values, np.ndarray):
+            return values
         xp = array_namespace(self.like)
-        return xp.asarray(values.astype(to_numpy(self.like).dtype), device=device(self.like))
+        return xp.asarray(values.astype(to_numpy(self.like).dtype, copy=False), device=device(self.like))
 
     def from_rows(self, array: Array) -> Array:
         """Return a thin array as one array."""
@@ -170,16 +175,10 @@ class ReadRows(RowBlocks):
     def _read(self, rows: slice) -> Array:
         return self._transform(self._source[rows])
 
-    def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
-        """Factor ``Xᵀ diag(w) X + ridge·I``; sums over blocks are in double precision."""
-        xp = array_namespace(self.like)
 
-        def multiply(block: Array, some: Array | None) -> tuple[tuple[()], tuple[Array]]:
-            return (), (xp.astype(lower_gram(block, some), xp.float64),)
-
-        _, (gram,) = self.visit(multiply, weights)
-        solve = factor_gram(gram, ridge)
-        return lambda B: xp.astype(solve(xp.astype(B, xp.float64)), B.dtype)
+def read_rows(X: Any, transform: Callable[[Any], Array], n_columns: int) -> RowBlocks:
+    """Return rows as blocks of features that are mapped anew on each pass, wherever the rows are."""
+    return X.blocks(transform, n_columns) if isinstance(X, LazyRows) else ReadRows(X, transform, n_columns)
 
 
 def as_blocks(X: Any) -> RowBlocks:
@@ -187,7 +186,7 @@ def as_blocks(X: Any) -> RowBlocks:
     return X if isinstance(X, RowBlocks) else StoredRows(X)
 
 
-def store_if_it_fits(blocks: ReadRows, device: str) -> RowBlocks:
+def store_if_it_fits(blocks: RowBlocks, device: str) -> RowBlocks:
     """Store mapped rows on a device of PyTorch if they take at most half of its free memory."""
     import torch
 
@@ -219,12 +218,30 @@ class LazyRows:
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> NDArray[Any]:
         return self._transform(self._source[rows])
 
+    def range_of_columns(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the smallest and the largest value of each column."""
+        low, high = np.full(self.shape[1], np.inf, self.dtype), np.full(self.shape[1], -np.inf, self.dtype)
+        for rows in gen_batches(self.shape[0], rows_at_once(self.shape[1] * self.dtype.itemsize)):
+            block = self[rows]
+            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        return low, high
+
+    def map(self, transform: Callable[[Any], NDArray[Any]]) -> LazyRows:
+        """Return the same rows with one more transformation."""
+        return LazyRows(self, transform)
+
+    def blocks(self, transform: Callable[[Any], Array], n_columns: int) -> RowBlocks:
+        """Return the rows as blocks of mapped features."""
+        return ReadRows(self, transform, n_columns)
+
 
 def transform_rows(source: Any, transform: Callable[[Any], Any]) -> Any:
     """Transform all rows at once if they fit into scikit-learn's ``working_memory``, else when they are read.
 
     Rows that stay sparse are no larger than the source, and transformed at once.
     """
+    if isinstance(source, LazyRows):
+        return source.map(transform)
     first = transform(source[:1])
     shape = (source.shape[0], first.shape[1])
     if scipy.sparse.issparse(first) or fits_in_memory(shape, first.dtype):
@@ -243,6 +260,11 @@ def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array)
     blocks = gen_batches(n, rows_at_once(width))
     parts = [to_numpy(transform(source[rows]) @ matrix) for rows in blocks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _sum_gram(block: Array, weights: Array | None) -> tuple[tuple[()], tuple[Array]]:
+    xp = array_namespace(block)
+    return (), (xp.astype(lower_gram(block, weights), xp.float64),)
 
 
 def _bytes_per_row(array: Array) -> int:

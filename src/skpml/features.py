@@ -27,10 +27,10 @@ from skpml._ordering import row_order
 from skpml._sharing import once
 from skpml.blocks import (
     LazyRows,
-    ReadRows,
     RowBlocks,
     StoredRows,
     fits_in_memory,
+    read_rows,
     rows_at_once,
     store_if_it_fits,
 )
@@ -98,8 +98,13 @@ class RangeScaler(OneToOneFeatureMixin, _FloatTransformer):
         return self
 
     def _fit_range(self, X: Any, *, keep_sparse: bool) -> None:
-        X = validate_data(self, X, accept_sparse=_SPARSE, dtype=_FLOATS)
-        if scipy.sparse.issparse(X):
+        if isinstance(X, LazyRows):
+            self.n_features_in_ = X.shape[1]
+        else:
+            X = validate_data(self, X, accept_sparse=_SPARSE, dtype=_FLOATS)
+        if isinstance(X, LazyRows):
+            low, high = X.range_of_columns()
+        elif scipy.sparse.issparse(X):
             low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
         else:
             low, high = X.min(axis=0), X.max(axis=0)
@@ -301,7 +306,7 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         self.n_features_in_ = X.shape[1]
         self._choose(X, None)
         kernel = self._kernel if device is None else self._kernel_on(device, X.dtype)
-        blocks = ReadRows(X, kernel, self._n_features_out)
+        blocks = read_rows(X, kernel, self._n_features_out)
         xp = array_namespace(blocks.like)
         _, (total,) = blocks.visit(lambda rows: ((), (xp.sum(rows, axis=0, dtype=xp.float64),)))
         self.mean_ = (to_numpy(total)[:-1] / X.shape[0]).astype(X.dtype)
@@ -497,11 +502,11 @@ def fit_map(feature_map: Any, X: Any, dtype: Any, device: str | None = None) -> 
         shape = (X.shape[0], min(wanted, X.shape[0]) + 1)
         if lazy or device is not None or not fits_in_memory(shape, dtype):
             feature_map._fit_in_blocks(X, device)
-            blocks = ReadRows(X, transformer_on(feature_map, dtype, device), feature_map._n_features_out)
+            blocks = read_rows(X, transformer_on(feature_map, dtype, device), feature_map._n_features_out)
             return blocks if device is None else store_if_it_fits(blocks, device)
     elif lazy and isinstance(feature_map, LinearMap):
         width = feature_map.fit(X[:1]).transform(X[:1]).shape[1]
-        return ReadRows(X, transformer_on(feature_map, dtype, device), width)
+        return read_rows(X, transformer_on(feature_map, dtype, device), width)
     return StoredRows(to_device(as_dense(feature_map.fit_transform(X[:] if lazy else X), dtype), device))
 
 

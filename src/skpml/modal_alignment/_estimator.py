@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels
 from skpml.base import BasePMLClassifier, MethodFacts
@@ -213,6 +214,7 @@ class PMLMA(BasePMLClassifier):
     )
 
     _takes_views = True
+    _takes_dask = True
 
     def fit(self, X: Any, y: Any, *, verified: Any = None) -> Self:
         """Learn from rows, their candidate labels, and cells that a person checked.
@@ -249,6 +251,10 @@ class PMLMA(BasePMLClassifier):
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
         self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
         self.selection_: dict[str, Any] = {"tried": []}
+        if self.tune and isinstance(X, DaskRows):
+            raise ValueError(
+                "tune=True needs X in memory: pass X.compute(), or choose the weights on some rows."
+            )
         if self.tune:
             self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y, self._verified)
         scaled = transform_rows(X, self.scaler_.transform)

@@ -211,7 +211,8 @@ class _Fit:
         m = min(d, c) if subspace_dim is None else subspace_dim
         if not 1 <= m <= min(d, c):
             raise ValueError(f"subspace_dim must lie between 1 and min(d, c) = {min(d, c)}, got {m}.")
-        self.X, self.Y, self.known_true = X, Y, known_true
+        self.X, self.Y = X, X.to_rows(Y)
+        self.known_true = None if known_true is None else X.to_rows(known_true)
         aligns, decomposes = "alignment" not in without, "decomposition" not in without
         self.turns = decomposes and basis == "orthogonal"
         self.gamma = weights.ridge_weight
@@ -235,7 +236,7 @@ class _Fit:
         if self.work.beta:
             (self.squared_norms,), _ = X.visit(measure_rows)
 
-        self._set_pseudo_labels(Y)
+        self._set_pseudo_labels(self.Y)
         if m < c:
             self._start_projections(m)
 
@@ -311,7 +312,7 @@ class _Fit:
         (Z,), gram = self.X.visit(partial(work.step, lipschitz=lipschitz), *arrays, features=False)
         shrink = shrink_singular_values(gram[0], work.lam / lipschitz) if gram else None
         if work.lam and not work.tall:
-            Z = singular_value_threshold(Z, work.lam / lipschitz)
+            Z = self.X.to_rows(singular_value_threshold(self.X.from_rows(Z), work.lam / lipschitz))
         finish = partial(work.finish_step, shrink=shrink)
         (R,), _ = self.X.visit(finish, Z, self.R, self.Y, self.known_true, features=False)
         self._set_pseudo_labels(R)
@@ -338,7 +339,7 @@ class _Fit:
             # P2 has orthonormal columns: ‖P1P2ᵀ‖² = ‖P1‖².
             losses["classifier"] = self.gamma * updates.total(work.P1**2)
         if work.lam:
-            size = sum_singular_values(sums[4]) if work.tall else nuclear_norm(self.R)
+            size = sum_singular_values(sums[4]) if work.tall else nuclear_norm(self.X.from_rows(self.R))
             losses["low_rank"] = work.lam * size
         losses["objective"] = sum(losses[term] for term in TERMS)
         if work.Q is not None:

@@ -84,6 +84,8 @@ class CandidateRidge(BasePMLClassifier):
         ),
     )
 
+    _takes_dask = True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows and their candidate labels.
 
@@ -119,7 +121,7 @@ class CandidateRidge(BasePMLClassifier):
             _, (target,) = mapped_rows.visit(lambda rows, labels: ((), (rows.T @ labels,)), Y)
             self.coef_: NDArray[Any] = solve(target)
             (scores,), _ = mapped_rows.visit(lambda rows: ((rows @ self.coef_,), ()))
-            return scores
+            return mapped_rows.from_rows(scores)
         is_weighted_map = isinstance(feature_map, RBFAnchors)
         options = {"rbfanchors__sample_weight": weights} if is_weighted_map else {}
         mapped = as_dense(self.feature_map_.fit_transform(X, **options), X.dtype)

@@ -1,0 +1,204 @@
+"""Rows of a dask array: features and thin arrays stay on the workers, and only sums come back.
+
+:class:`DaskRows` are what :class:`skpml.blocks.LazyRows` are in memory, and :class:`DaskBlocks` what
+:class:`skpml.blocks.ReadRows` are. Everything is expressed by ``dask.delayed``, so that it runs on the threads of this
+process or on the workers of ``dask.distributed``, whichever the caller has set up, and lost results are computed again.
+A partition of the array is read anew on each pass: persist the array to keep it in the memory of the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from skpml.blocks import LazyRows, ReadRows, RowBlocks, StoredRows, Work
+
+# Sums of this many partitions are added by one task.
+_ADDED_AT_ONCE = 8
+
+
+def _dask() -> Any:
+    import dask
+
+    return dask
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a dask array or data frame, without importing dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def as_dask_array(X: Any) -> Any:
+    """Return a dask array, of an array or a data frame, whose partitions hold whole rows and know their lengths."""
+    if hasattr(X, "to_dask_array"):
+        X = X.to_dask_array(lengths=True)
+    if X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    if any(np.isnan(length) for length in X.chunks[0]):
+        X = X.compute_chunk_sizes()
+    return X
+
+
+class DaskRows(LazyRows):
+    """Rows of a dask array, transformed on the workers when they are read.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n, d)
+        From :func:`as_dask_array`.
+    transform : callable or None, default=None
+        Maps rows to a dense array; None leaves them as they are.
+    """
+
+    def __init__(self, array: Any, transform: Callable[[Any], NDArray[Any]] | None = None) -> None:
+        self.array, self._transform_rows = array, transform
+        self.lengths = tuple(int(length) for length in array.chunks[0])
+        first = np.zeros((1, array.shape[1]), array.dtype)
+        first = first if transform is None else transform(first)
+        self.dtype = first.dtype
+        self.shape = (int(array.shape[0]), int(first.shape[1]))
+
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> NDArray[Any]:
+        found = np.asarray(self.array[rows].compute())
+        return found if self._transform_rows is None else self._transform_rows(found)
+
+    def range_of_columns(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the smallest and the largest value of each column."""
+        low, high = _dask().compute(self.array.min(axis=0), self.array.max(axis=0))
+        return np.asarray(low), np.asarray(high)
+
+    def partitions(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Read one partition after another: the number of its first row, and its rows."""
+        start = 0
+        for place, length in enumerate(self.lengths):
+            yield start, np.asarray(self.array.blocks[place].compute())
+            start += length
+
+    def map(self, transform: Callable[[Any], NDArray[Any]]) -> DaskRows:
+        """Return the same rows with one more transformation."""
+        if self._transform_rows is None:
+            return DaskRows(self.array, transform)
+        before = self._transform_rows
+        return DaskRows(self.array, lambda rows: transform(before(rows)))
+
+    def blocks(self, transform: Callable[[Any], NDArray[Any]], n_columns: int) -> DaskBlocks:
+        """Return the rows as blocks of mapped features on the workers."""
+        return DaskBlocks(self.map(transform), n_columns)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A thin array (n, ...) on the workers: one delayed part for each partition of the rows."""
+
+    parts: list[Any]
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class DaskBlocks(RowBlocks):
+    """Mapped features of the rows of a dask array; thin arrays are :class:`Parts`.
+
+    Parameters
+    ----------
+    rows : DaskRows
+        Rows, with the map as their transformation.
+    n_columns : int
+        Number of mapped features.
+    """
+
+    def __init__(self, rows: DaskRows, n_columns: int) -> None:
+        super().__init__((rows.shape[0], n_columns), np.empty((1, 1), rows.dtype))
+        self._lengths = rows.lengths
+        self._sources = rows.array.to_delayed().ravel().tolist()
+        self._map = rows._transform_rows
+        self._n_columns = n_columns
+
+    def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
+        ends = np.cumsum(self._lengths).tolist()
+        yield from (slice(end - length, end) for end, length in zip(ends, self._lengths, strict=True))
+
+    def _read(self, rows: slice) -> Any:
+        raise TypeError("Rows on workers are visited there.")
+
+    def to_rows(self, values: Any) -> Parts:
+        """Send the rows of an array to the workers."""
+        if isinstance(values, Parts):
+            return values
+        values = np.asarray(values, dtype=self.like.dtype)
+        parts = [_dask().delayed(values[rows], pure=False) for rows in self._slices(0, features=False)]
+        return Parts(parts, values.shape, values.dtype)
+
+    def from_rows(self, array: Parts) -> NDArray[Any]:
+        """Bring a thin array back."""
+        return np.concatenate(_dask().compute(*array.parts))
+
+    def graph_operator(self, similarity: Any) -> Callable[[Any], Parts]:
+        """Return ``M ↦ S M``; a task has the rows of S of its partition, and gets the whole of M for a moment."""
+        matrix = scipy.sparse.csr_array(similarity, dtype=self.like.dtype)
+        pieces = [_dask().delayed(matrix[rows], pure=False) for rows in self._slices(0, features=False)]
+        multiply = _dask().delayed(_multiply_neighbors, pure=False)
+
+        def apply(M: Parts) -> Parts:
+            parts = [multiply(piece, *M.parts) for piece in pieces]
+            return Parts(list(_dask().persist(*parts)), M.shape, M.dtype)
+
+        return apply
+
+    def visit(self, work: Work, *arrays: Any, features: bool = True) -> tuple[list[Any], list[Any]]:
+        """Do something with every partition of the rows, see :meth:`RowBlocks.visit`; the sums come back."""
+        given = [None if each is None else self.to_rows(each).parts for each in arrays]
+        run = _dask().delayed(_run, pure=False)
+        tasks = []
+        for place, source in enumerate(self._sources):
+            own = [None if parts is None else parts[place] for parts in given]
+            tasks.append(run(work, self._map, self._n_columns, source if features else None, *own))
+        tasks = list(_dask().persist(*tasks))
+        described = _dask().delayed(_describe)(tasks[0])
+        kinds, sums = _dask().compute(described, _add_up([task[1] for task in tasks]))
+        made = [
+            Parts([task[0][place] for task in tasks], (self.shape[0], *shape[1:]), dtype)
+            for place, (shape, dtype) in enumerate(kinds)
+        ]
+        return made, sums
+
+
+def _run(
+    work: Work, transform: Callable[[Any], Any] | None, n_columns: int, source: Any, *arrays: Any
+) -> tuple[list[Any], list[Any]]:
+    """Do the work of one partition, itself in blocks."""
+    if source is not None:
+        rows = np.asarray(source)
+        blocks: RowBlocks = StoredRows(rows) if transform is None else ReadRows(rows, transform, n_columns)
+        return blocks.visit(work, *arrays)
+    n_rows = next(len(each) for each in arrays if each is not None)
+    thin = StoredRows(np.empty((n_rows, 0)))
+    return thin.visit(work, *arrays, features=False)
+
+
+def _describe(found: tuple[list[Any], list[Any]]) -> list[tuple[tuple[int, ...], Any]]:
+    return [(each.shape, each.dtype) for each in found[0]]
+
+
+def _add_up(sums: list[Any]) -> Any:
+    """Return the delayed sum of delayed lists, added as a tree."""
+    combine = _dask().delayed(_add_lists, pure=False)
+    while len(sums) > 1:
+        sums = [
+            combine(sums[start : start + _ADDED_AT_ONCE]) for start in range(0, len(sums), _ADDED_AT_ONCE)
+        ]
+    return sums[0]
+
+
+def _add_lists(lists: list[list[Any]]) -> list[Any]:
+    return [reduce(add, column) for column in zip(*lists, strict=True)]
+
+
+def _multiply_neighbors(matrix: Any, *parts: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(matrix @ np.concatenate(parts))

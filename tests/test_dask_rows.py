@@ -1,0 +1,152 @@
+"""A fit to a dask array is the fit to the same rows in memory, and its rows stay on the workers."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skpml import PMLMA
+from skpml.baselines import PMLNI
+from skpml.reference import CandidateRidge
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+
+
+def rows(n=300, d=6, c=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = (X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)) > 0).astype(np.uint8)
+    Y[np.arange(n), rng.integers(0, c, n)] = 1
+    return X, Y
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+MODELS = {
+    "pml-ma": PMLMA(n_anchors=40, random_state=0),
+    "linear": PMLMA(feature_map="linear", random_state=0),
+    "printed": PMLMA(n_anchors=40, basis="orthogonal", subspace_dim=2, prototypes="least-squares", random_state=0),
+    "released": PMLMA(n_anchors=40, basis="orthogonal", steps="released", random_state=0),
+    "ridge": CandidateRidge(n_anchors=40, random_state=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("chunks", [(90, 6), (300, 6), (64, 4)])
+def test_fit_on_threads_equals_the_local_fit(name, chunks):
+    X, Y = rows()
+    model = MODELS[name]
+    expected = model.fit(X, Y).decision_function(X)
+    confidences = getattr(model, "confidences_", None)
+    model.fit(da.from_array(X, chunks=chunks), da.from_array(Y, chunks=(100, 4)))
+    assert_allclose(model.decision_function(X), expected, atol=1e-8)
+    if confidences is not None:
+        assert_allclose(model.confidences_, confidences, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_fit_on_worker_processes_equals_the_local_fit(client):
+    X, Y = rows()
+    model = PMLMA(n_anchors=40, random_state=0)
+    expected = model.fit(X, Y).decision_function(X)
+    found = model.fit(da.from_array(X, chunks=(70, 6)), Y).decision_function(da.from_array(X, chunks=(70, 6)))
+    assert_allclose(found.compute(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba", "predict"])
+def test_predictions_are_lazy_and_in_order(method):
+    X, Y = rows()
+    for model in (PMLMA(n_anchors=40, random_state=0), PMLNI()):
+        model.fit(X, Y)
+        lazy = getattr(model, method)(da.from_array(X, chunks=(90, 6)))
+        assert isinstance(lazy, da.Array)
+        assert lazy.chunks[0] == (90, 90, 90, 30)
+        expected = getattr(model, method)(X)
+        assert lazy.dtype == expected.dtype
+        assert_allclose(lazy.compute(), expected, atol=1e-12)
+
+
+def test_predicted_classes_are_one_dimensional():
+    X, Y = rows()
+    model = PMLMA(n_anchors=40, random_state=0).fit(X, Y.argmax(axis=1))
+    lazy = model.predict(da.from_array(X, chunks=(90, 6)))
+    assert lazy.shape == (300,)
+    assert_array_equal(lazy.compute(), model.predict(X))
+
+
+def test_data_frames_keep_their_names():
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    X, Y = rows()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = PMLMA(n_anchors=40, random_state=0).fit(lazy, Y)
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    expected = PMLMA(n_anchors=40, random_state=0).fit(frame, Y).decision_function(frame)
+    assert_allclose(model.decision_function(lazy).compute(), expected, atol=1e-8)
+
+
+def test_the_whole_array_is_never_in_one_place():
+    """No task and no caller sees more rows than a partition has."""
+    X, Y = rows(n=12_000)
+    seen = []
+
+    def read(block):
+        seen.append(len(block))
+        return block
+
+    lazy = da.from_array(X, chunks=(1000, 6)).map_blocks(read, dtype=X.dtype)
+    PMLMA(n_anchors=40, alignment_weight=0.0, random_state=0).fit(lazy, Y)
+    assert max(seen) <= 1000
+
+
+def test_bad_input_is_named():
+    X, Y = rows()
+    bad = X.copy()
+    bad[250, 3] = np.nan
+    with pytest.raises(ValueError, match="NaN in row 250, column 3"):
+        PMLMA().fit(da.from_array(bad, chunks=(90, 6)), Y)
+    lazy = da.from_array(X, chunks=(90, 6))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        PMLMA().fit(lazy, Y[:-1])
+    with pytest.raises(ValueError, match="tune=True needs X in memory"):
+        PMLMA(tune=True).fit(lazy, Y)
+    with pytest.raises(ValueError, match="views and device need X in memory"):
+        PMLMA(views={"a": [0, 1], "b": [2, 3, 4, 5]}).fit(lazy, Y)
+    with pytest.raises(ValueError, match="sample_weight needs X in memory"):
+        CandidateRidge().fit(lazy, Y, sample_weight=np.ones(300))
+
+
+def read_slowly(block, folder):
+    """Read a block; the first worker that reads one during the fit is killed."""
+    time.sleep(0.01)
+    mark = os.path.join(folder, "killed")
+    if os.path.exists(os.path.join(folder, "armed")) and not os.path.exists(mark):
+        open(mark, "w").close()
+        os._exit(1)
+    return block
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_survived(client, tmp_path):
+    X, Y = rows()
+    model = PMLMA(n_anchors=40, random_state=0, max_iter=5, tol=0, on_empty="ignore")
+    expected = model.fit(X, Y).decision_function(X)
+    lazy = da.from_array(X, chunks=(50, 6)).map_blocks(read_slowly, str(tmp_path), dtype=X.dtype)
+
+    def arm(iteration, losses):
+        if iteration == 2:
+            (tmp_path / "armed").touch()
+
+    model.set_params(callback=arm).fit(lazy, Y)
+    assert (tmp_path / "killed").exists()
+    assert_allclose(model.decision_function(X), expected, atol=1e-6)
