@@ -5,10 +5,10 @@
     python benchmarks/scale.py --device cuda                 # also on a GPU
 
 Embedding-like rows (float32, 384 features, 100 labels) are drawn from clusters and written to a file, which every fit
-reads as a ``numpy.memmap``. Each fit has 2,000 anchors and a process of its own, whose resident memory is that of the fit,
-the file's pages and the interpreter. Beside the methods: scikit-learn's Ridge, with the mapped features of all rows in
-memory, as long as these fit. Average precision is against the true labels of 10,000 other rows. Writes results/scale.md if
-the whole table was made.
+reads as a ``numpy.memmap``. Each fit has 2,000 anchors and a process of its own, whose resident memory is that of the
+fit, the file's pages and the interpreter. Beside the methods: scikit-learn's Ridge, with the mapped features of all rows
+in memory, as long as these fit. Average precision is against the true labels of 10,000 other rows. Writes
+results/scale.md if the whole table was made.
 """
 
 from __future__ import annotations
@@ -54,7 +54,16 @@ def main() -> None:
             for n_rows in options.rows:
                 if method == "scikit-learn ridge" and n_rows > MOST_IN_MEMORY:
                     continue
-                command = [sys.executable, __file__, "--one", folder, "--rows", str(n_rows), "--methods", method]
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--one",
+                    folder,
+                    "--rows",
+                    str(n_rows),
+                    "--methods",
+                    method,
+                ]
                 command += ["--device", options.device] if options.device else []
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 found.append(json.loads(done.stdout))
@@ -136,8 +145,8 @@ def format_table(found: list[dict]) -> str:
             ratio = np.log(each["seconds"] / last["seconds"]) / np.log(each["rows"] / last["rows"])
             growth = f"{ratio:.2f}"
         before[each["method"]] = each
-        cells = [each["method"], f"{each['rows']:,}", f"{each['seconds'] / 60:.1f}", growth,
-                 f"{each['memory_gb']:.1f}", f"{each['average_precision']:.3f}", str(each["iterations"] or "")]  # fmt: skip
+        cells = [each["method"], f"{each['rows']:,}", f"{each['seconds'] / 60:.1f}", growth]
+        cells += [f"{each['memory_gb']:.1f}", f"{each['average_precision']:.3f}", str(each["iterations"] or "")]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

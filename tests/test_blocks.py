@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
 from skpml import PMLMA
-from skpml.blocks import LazyRows, ReadRows, StoredRows, multiply_rows, rows_at_once, transform_rows
+from skpml._blocks import LazyRows, ReadRows, StoredRows, multiply_rows, rows_at_once, transform_rows
 from skpml.features import LinearMap, RangeScaler, RBFAnchors, fit_map
 from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor

@@ -1,7 +1,7 @@
 """Rows of a dask array: features and thin arrays stay on the workers, and only sums come back.
 
-:class:`DaskRows` are what :class:`skpml.blocks.LazyRows` are in memory, and :class:`DaskBlocks` what
-:class:`skpml.blocks.ReadRows` are. Everything is expressed by ``dask.delayed``, so that it runs on the threads of this
+:class:`DaskRows` are what :class:`skpml._blocks.LazyRows` are in memory, and :class:`DaskBlocks` what
+:class:`skpml._blocks.ReadRows` are. Everything is expressed by ``dask.delayed``, so that it runs on the threads of this
 process or on the workers of ``dask.distributed``, whichever the caller has set up, and lost results are computed again.
 A partition of the array is read anew on each pass: persist the array to keep it in the memory of the workers.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from skpml.blocks import LazyRows, ReadRows, RowBlocks, StoredRows, Work
+from skpml._blocks import LazyRows, ReadRows, RowBlocks, StoredRows, Work
 
 # Sums of this many partitions are added by one task.
 _ADDED_AT_ONCE = 8

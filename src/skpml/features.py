@@ -22,10 +22,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpml._docstrings import fill_docstring
-from skpml._ordering import row_order
-from skpml._sharing import once
-from skpml.blocks import (
+from skpml._blocks import (
     LazyRows,
     RowBlocks,
     StoredRows,
@@ -34,6 +31,9 @@ from skpml.blocks import (
     rows_at_once,
     store_if_it_fits,
 )
+from skpml._docstrings import fill_docstring
+from skpml._ordering import row_order
+from skpml._sharing import once
 from skpml.linalg import Array, multiply_into, squared_row_norms, to_device, to_numpy
 
 __all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from skpml._blocks import LazyRows, multiply_rows, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.blocks import LazyRows, multiply_rows, transform_rows
 from skpml.features import fit_map, resolve_feature_map, transformer_on
 from skpml.graph import check_similarity, neighbor_similarity
 from skpml.linalg import to_device, to_numpy

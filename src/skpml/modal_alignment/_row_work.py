@@ -1,4 +1,4 @@
-"""What PML-MA does with a block of rows, for :meth:`skpml.blocks.RowBlocks.visit`.
+"""What PML-MA does with a block of rows, for :meth:`skpml._blocks.RowBlocks.visit`.
 
 Letters as in :mod:`skpml.modal_alignment._updates`. Every function takes the features of some rows, if it needs them, and
 the same rows of thin arrays, and returns new rows and sums over rows. Besides, it knows only small matrices, so that it

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from skpml.blocks import RowBlocks, as_blocks
+from skpml._blocks import RowBlocks, as_blocks
 from skpml.linalg import (
     Array,
     nuclear_norm,

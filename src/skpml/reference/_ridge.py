@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
+from skpml._blocks import multiply_rows, transform_rows
 from skpml._docstrings import fill_docstring
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.blocks import multiply_rows, transform_rows
 from skpml.features import RangeScaler, RBFAnchors, as_dense, fit_map, resolve_feature_map
 from skpml.linalg import ridge_factor
 
