@@ -146,7 +146,11 @@ def format_table(found: list[dict]) -> str:
             growth = f"{ratio:.2f}"
         before[each["method"]] = each
         cells = [each["method"], f"{each['rows']:,}", f"{each['seconds'] / 60:.1f}", growth]
-        cells += [f"{each['memory_gb']:.1f}", f"{each['average_precision']:.3f}", str(each["iterations"] or "")]
+        cells += [
+            f"{each['memory_gb']:.1f}",
+            f"{each['average_precision']:.3f}",
+            str(each["iterations"] or ""),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -150,3 +150,29 @@ def test_a_killed_worker_is_survived(client, tmp_path):
     model.set_params(callback=arm).fit(lazy, Y)
     assert (tmp_path / "killed").exists()
     assert_allclose(model.decision_function(X), expected, atol=1e-6)
+
+
+def draw(block_info=None):
+    """Draw the rows of a partition of the data that no worker can hold."""
+    ((start, stop), (_, width)) = block_info[None]["array-location"]
+    return np.roll(np.random.default_rng(0).random((stop - start, 1)) + np.arange(width) % 7, start % 100, axis=1)
+
+
+@pytest.mark.slow
+def test_data_larger_than_the_memory_of_the_workers_are_fitted():
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    n, d = 200_000, 512
+    X = da.map_blocks(draw, chunks=((5000,) * 40, (d,)), dtype=float)
+    limit = 700e6
+    assert X.nbytes > limit
+    Y = np.random.default_rng(0).random((n, 2)) < 0.5
+    Y[:, 0] |= ~Y.any(axis=1)
+    model = PMLMA(n_anchors=30, alignment_weight=0.0, max_iter=2, tol=0, random_state=0)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit=limit, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        model.fit(X, Y)
+    assert model.confidences_.shape == (n, 2)

@@ -66,20 +66,36 @@ class DaskRows(LazyRows):
         self.shape = (int(array.shape[0]), int(first.shape[1]))
 
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> NDArray[Any]:
-        found = np.asarray(self.array[rows].compute())
+        found = np.asarray(self.array[rows].compute()) if isinstance(rows, slice) else self._take(rows)
         return found if self._transform_rows is None else self._transform_rows(found)
+
+    def _take(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Return rows by number; every partition is asked for its own ones alone."""
+        ends = np.cumsum(self.lengths)
+        owner = np.searchsorted(ends, rows, side="right")
+        sources, take = self.array.to_delayed().ravel(), _dask().delayed(_take_rows, pure=False)
+        places = [np.flatnonzero(owner == part) for part in range(len(sources))]
+        asked = [
+            take(source, rows[place] - (end - length))
+            for source, place, end, length in zip(sources, places, ends, self.lengths, strict=True)
+            if len(place)
+        ]
+        found = np.empty((len(rows), self.array.shape[1]), self.array.dtype)
+        answers = iter(_dask().compute(*asked))
+        for place in places:
+            if len(place):
+                found[place] = next(answers)
+        return found
 
     def range_of_columns(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the smallest and the largest value of each column."""
         low, high = _dask().compute(self.array.min(axis=0), self.array.max(axis=0))
         return np.asarray(low), np.asarray(high)
 
-    def partitions(self) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Read one partition after another: the number of its first row, and its rows."""
-        start = 0
-        for place, length in enumerate(self.lengths):
-            yield start, np.asarray(self.array.blocks[place].compute())
-            start += length
+    def slices_of_partitions(self) -> list[slice]:
+        """Return the rows of each partition."""
+        ends = np.cumsum(self.lengths).tolist()
+        return [slice(end - length, end) for end, length in zip(ends, self.lengths, strict=True)]
 
     def map(self, transform: Callable[[Any], NDArray[Any]]) -> DaskRows:
         """Return the same rows with one more transformation."""
@@ -115,14 +131,13 @@ class DaskBlocks(RowBlocks):
 
     def __init__(self, rows: DaskRows, n_columns: int) -> None:
         super().__init__((rows.shape[0], n_columns), np.empty((1, 1), rows.dtype))
-        self._lengths = rows.lengths
+        self._partitions = rows.slices_of_partitions()
         self._sources = rows.array.to_delayed().ravel().tolist()
         self._map = rows._transform_rows
         self._n_columns = n_columns
 
     def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
-        ends = np.cumsum(self._lengths).tolist()
-        yield from (slice(end - length, end) for end, length in zip(ends, self._lengths, strict=True))
+        yield from self._partitions
 
     def _read(self, rows: slice) -> Any:
         raise TypeError("Rows on workers are visited there.")
@@ -180,6 +195,10 @@ def _run(
     n_rows = next(len(each) for each in arrays if each is not None)
     thin = StoredRows(np.empty((n_rows, 0)))
     return thin.visit(work, *arrays, features=False)
+
+
+def _take_rows(source: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
+    return np.asarray(source)[rows]
 
 
 def _describe(found: tuple[list[Any], list[Any]]) -> list[tuple[tuple[int, ...], Any]]:

@@ -61,10 +61,12 @@ def _row_keys(X: Any, labels: NDArray[Any] | None = None) -> NDArray[np.float64]
     """
     n, d = X.shape[0], X.shape[1] + (0 if labels is None else labels.shape[1])
     step = max(1, _CELLS_AT_ONCE // d)
+    # Rows on workers are read by partition, since a part of one costs as much.
+    given = getattr(X, "slices_of_partitions", None)
+    slices = [slice(start, min(start + step, n)) for start in range(0, n, step)] if given is None else given()
 
     def blocks() -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
+        for rows in slices:
             block = np.asarray(X[rows], dtype=np.float64)
             yield rows, block if labels is None else np.column_stack([block, labels[rows]])
 

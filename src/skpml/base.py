@@ -276,8 +276,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, first, dtype=_DTYPES, reset=True)
         rows = DaskRows(X)
         if not np.isfinite(float(X.sum().compute())):
-            for start, part in rows.partitions():
-                check_finite(part, getattr(self, "feature_names_in_", None), first_row=start)
+            for part in rows.slices_of_partitions():
+                check_finite(rows[part], getattr(self, "feature_names_in_", None), first_row=part.start)
         if self._takes_views:
             self._view_features = None
             self._view_columns = column_groups(None, X.shape[1], None)

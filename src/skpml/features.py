@@ -19,7 +19,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpml._blocks import (
@@ -28,7 +28,6 @@ from skpml._blocks import (
     StoredRows,
     fits_in_memory,
     read_rows,
-    rows_at_once,
     store_if_it_fits,
 )
 from skpml._docstrings import fill_docstring
@@ -451,10 +450,11 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
 def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], float]:
     """Compute the mean row and the sum of the variances of the columns, in double precision."""
     if weights is None and not scipy.sparse.issparse(X):
-        n, blocks = X.shape[0], list(gen_batches(X.shape[0], rows_at_once(8 * X.shape[1])))
-        mean = sum(X[rows].sum(axis=0, dtype=np.float64) for rows in blocks) / n
-        variances = sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in blocks) / n
-        return mean, float(variances.sum())
+        blocks = read_rows(X, lambda rows: rows, X.shape[1])
+        _, (total,) = blocks.visit(lambda rows: ((), (rows.sum(axis=0, dtype=np.float64),)))
+        mean = total / X.shape[0]
+        _, (squares,) = blocks.visit(lambda rows: ((), (((rows - mean) ** 2).sum(axis=0),)))
+        return mean, float((squares / X.shape[0]).sum())
     X = X.astype(np.float64)
     share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X)
