@@ -25,7 +25,7 @@ from skpml.baselines._common import Array, MappedClassifier, Matrix
 from skpml.likelihood import check_noise_rate, estimate_noise, held_out_ridge
 from skpml.linalg import ridge_factor, spectrum_of
 
-# Halvings of the interval of s; each is a few products of the features, from the solution before.
+# Halvings of the interval of s.
 _HALVINGS = 40
 # Quantile of the held-out scores of a label that most likely belongs to a row without it.
 _CLEAR_NEGATIVE = 0.25
@@ -48,8 +48,8 @@ def solve(X: Matrix, C: Matrix, odds: Matrix, *, gamma: float) -> Bunch:
     """Minimize ``|A| + B + γ‖w‖²`` for every label, given the odds of its noise rate.
 
     The minimum of A + B is a ridge regression. If A < 0 at it, A = 0 at the minimum of the objective, which is also that
-    of sA + B for one s between 0 and 1: for such s it is convex, and |A| + B ≥ sA + B everywhere. Bisection finds s: A at
-    the minimum falls as s grows, and is not negative at s = 0.
+    of sA + B for one s between 0 and 1: for such s it is convex, and |A| + B ≥ sA + B everywhere. :func:`find_shares`
+    finds s: A at the minimum falls as s grows, and is not negative at s = 0.
     """
     solve_ridge = ridge_factor(X, ridge=gamma)
     W = solve_ridge(X.T @ np.where(C > 0, 1.0, -odds))
@@ -58,17 +58,65 @@ def solve(X: Matrix, C: Matrix, odds: Matrix, *, gamma: float) -> Bunch:
     corrected = positive_loss(scores, C, odds) < 0
     if corrected.any():
         labels, odds = C[:, corrected], odds[corrected]
-        low, high = np.zeros(len(odds)), np.ones(len(odds))
-        start = W[:, corrected]
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            start = solve_weighted(X, labels, odds, middle, gamma, solve_ridge, start)
-            is_positive = positive_loss(X @ start, labels, odds) >= 0
-            low, high = np.where(is_positive, middle, low), np.where(is_positive, high, middle)
-        share[corrected] = low
-        W[:, corrected] = solve_weighted(X, labels, odds, low, gamma, solve_ridge, start)
+        share[corrected], start = find_shares(X, labels, odds, solve_ridge, W[:, corrected])
+        W[:, corrected] = solve_weighted(X, labels, odds, share[corrected], gamma, solve_ridge, start)
         scores = X @ W
     return Bunch(coef=W, scores=scores, positive_weight=share)
+
+
+def find_shares(X: Matrix, C: Matrix, odds: Matrix, solve_ridge: Any, ridge: Matrix) -> tuple[Matrix, Matrix]:
+    """Find the s of every label for which A = 0 at the minimum of ``sA + B + γ‖w‖²``; also return the minima.
+
+    ``ridge`` are the minima for s = 1, M⁻¹b with the matrix M = XᵀX + γI of ``solve_ridge``. With D = Xᵀ diag(±) X, where
+    rows count 1 with the candidate and −o without it, the minimum for s is s(M − (1 − s)D)⁻¹b, and A is a constant −
+    2bᵀw + wᵀDw. Conjugate gradients with the preconditioner M look for it in the span of (M⁻¹D)ᵏM⁻¹b, which is the same
+    for every s. One M-orthonormal basis of it (Lanczos) therefore serves all s: D is tridiagonal in it, and A a sum of
+    fractions of s.
+    """
+    signs = np.where(C > 0, 1.0, -odds)
+    right = X.T @ signs
+    size = np.sqrt(np.einsum("ij,ij->j", right, ridge))
+    constant = signs.sum(axis=0)
+    basis, images = [ridge / size], [right / size]
+    diagonal: list[Matrix] = []
+    beside: list[Matrix] = []
+    while True:
+        pull = X.T @ (signs * (X @ basis[-1]))
+        diagonal.append(np.einsum("ij,ij->j", basis[-1], pull))
+        # Rounding errors would let the basis lose its orthogonality: all components are removed, and twice.
+        for _ in range(2):
+            for vector, image in zip(basis, images, strict=True):
+                pull -= np.einsum("ij,ij->j", vector, pull) * image
+        vector = solve_ridge(pull)
+        beside.append(np.sqrt(np.maximum(np.einsum("ij,ij->j", vector, pull), 0)))
+        share, weights = _bisect(np.array(diagonal), np.array(beside[:-1]), size, constant)
+        missing = (1 - share) * beside[-1] * np.abs(weights[-1])
+        if len(basis) == len(X.T) or (missing <= _PRECISION * share * size).all():
+            return share, sum(w * vector for w, vector in zip(weights, basis, strict=True))
+        # The basis of a label may be complete before those of others.
+        scale = np.where(beside[-1] > _PRECISION * np.abs(diagonal[0]), beside[-1], np.inf)
+        beside[-1] = np.where(np.isfinite(scale), beside[-1], 0)
+        basis.append(vector / scale)
+        images.append(pull / scale)
+
+
+def _bisect(diagonal: Matrix, beside: Matrix, size: Matrix, constant: Matrix) -> tuple[Matrix, Matrix]:
+    """Find s by bisection for tridiagonal D (k and k − 1 by label); also return the minima in the basis (k by label)."""
+    places = np.arange(len(diagonal))
+    D = np.zeros((diagonal.shape[1], len(places), len(places)))
+    D[:, places, places] = diagonal.T
+    D[:, places[1:], places[:-1]] = D[:, places[:-1], places[1:]] = beside.T
+    values, vectors = np.linalg.eigh(D)
+    # M − D is positive, up to rounding errors if γ is 0.
+    values, b = np.minimum(values.T, 1 - _PRECISION), size * vectors[:, 0].T
+    low, high = np.zeros(len(size)), np.ones(len(size))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        w = middle * b / (1 - (1 - middle) * values)
+        is_positive = constant - np.sum((2 * b - values * w) * w, axis=0) >= 0
+        low, high = np.where(is_positive, middle, low), np.where(is_positive, high, middle)
+    w = low * b / (1 - (1 - low) * values)
+    return low, np.einsum("jki,ij->kj", vectors, w)
 
 
 def positive_loss(scores: Matrix, C: Matrix, odds: Matrix) -> Matrix:
@@ -158,7 +206,7 @@ class COMES(MappedClassifier):
 
     Scores estimate the probability that a label is true. Single candidates are not judged.
 
-    With n rows, h mapped features and c labels, a fit takes O(nh² + h³ + nhc) time, O(nhc) more for each of a few hundred
+    With n rows, h mapped features and c labels, a fit takes O(nh² + h³ + nhc) time, O(nhc) more for each of a few dozen
     steps if labels need the correction, and O(nh + h²) memory.
 
     %(reference_and_data)s
