@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
@@ -18,6 +20,8 @@ History = dict[str, list[float]]
 
 # Share of the range of a row's scores above which the rule "relative" predicts.
 _RELATIVE_CUT = 0.9
+# Products leave out the smallest value of each feature if at most this share of the values is larger.
+_SPARSE_SHARE = 0.1
 
 
 def append(history: History, **values: float) -> None:
@@ -29,6 +33,41 @@ def append(history: History, **values: float) -> None:
 def square(M: Array) -> float:
     """Compute ``‖M‖²``."""
     return float(np.vdot(M, M))
+
+
+@dataclass(frozen=True)
+class ShiftedRows:
+    """A matrix ``S + 1 tᵀ`` of sparse rows S with one shift t, or its transpose, for products with thin matrices."""
+
+    rows: scipy.sparse.csr_array
+    shift: Matrix
+    transposed: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.rows.shape
+        return (d, n) if self.transposed else (n, d)
+
+    @property
+    def T(self) -> Self:
+        return type(self)(self.rows, self.shift, not self.transposed)
+
+    def __matmul__(self, M: Matrix) -> Matrix:
+        if self.transposed:
+            return np.asarray(self.rows.T @ M + np.outer(self.shift, M.sum(axis=0)))
+        return np.asarray(self.rows @ M + self.shift @ M)
+
+
+def leave_out_lowest(X: Matrix) -> Matrix | ShiftedRows:
+    """Return features whose products leave out the smallest value of each feature, if most values are such.
+
+    That is so in texts, whose words occur in few rows: a product takes a fifth of the time. Scaled and shifted features
+    are not sparse themselves. Other features are returned unchanged.
+    """
+    lowest = X.min(axis=0)
+    if np.count_nonzero(lowest < X) > _SPARSE_SHARE * X.size:
+        return X
+    return ShiftedRows(scipy.sparse.csr_array(X - lowest), lowest)
 
 
 class LinearClassifier(BasePMLClassifier):

@@ -18,10 +18,11 @@ from sklearn.utils import Bunch, check_random_state
 
 from skpml._docstrings import fill_docstring
 from skpml._ordering import feature_order, label_order
+from skpml._sharing import once
 from skpml.base import MethodFacts
-from skpml.baselines._common import Array, Matrix, RelativeThreshold
+from skpml.baselines._common import Array, Matrix, RelativeThreshold, ShiftedRows, leave_out_lowest
 from skpml.features import RangeScaler
-from skpml.linalg import ridge_factor
+from skpml.linalg import ridge_factor, squared_row_norms, tall_product
 
 Exclude = Literal["none", "self", "first"]
 
@@ -65,20 +66,23 @@ def enhance_labels(X: Matrix, Y: Matrix, *, exclude: Exclude = "none") -> Matrix
 def _distance_blocks(X: Matrix) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix]]:
     """Yield blocks of rows, their distances to all rows, and to the nearest other row."""
     n = len(X)
-    norms = np.einsum("ij,ij->i", X, X)
+    rows = leave_out_lowest(X)
+    # Distances do not depend on the shift.
+    points = rows.rows if isinstance(rows, ShiftedRows) else X
+    norms = squared_row_norms(points)
     # Bound of the squared distance between duplicates, which is computed from products.
     rounding = 1e-12 * max(float(norms.max()), 1.0)
     for start in range(0, n, max(1, _BLOCK_CELLS // n)):
-        rows = np.arange(start, min(start + max(1, _BLOCK_CELLS // n), n))
+        block = np.arange(start, min(start + max(1, _BLOCK_CELLS // n), n))
         squared = euclidean_distances(
-            X[rows], X, squared=True, X_norm_squared=norms[rows], Y_norm_squared=norms
+            points[block], points, squared=True, X_norm_squared=norms[block], Y_norm_squared=norms
         )
         squared[squared <= rounding] = 0
-        local = np.arange(len(rows))
-        squared[local, rows] = np.inf
+        local = np.arange(len(block))
+        squared[local, block] = np.inf
         nearest = np.sqrt(squared.min(axis=1))
-        squared[local, rows] = 0
-        yield rows, np.sqrt(squared, out=squared), nearest
+        squared[local, block] = 0
+        yield block, np.sqrt(squared, out=squared), nearest
 
 
 def _mean_over(chosen: NDArray[np.bool_], labels: Matrix) -> Matrix:
@@ -103,15 +107,16 @@ def solve(X: Matrix, J: Matrix, U: Matrix, V: Matrix, model: PLENFN) -> Bunch:
     """
     laplacian = label_laplacian(J)
     classifier = _Classifier(X, model, laplacian)
-    M = expit(X @ V)
+    rows = classifier.rows
+    M = expit(rows @ V)
     step = _STEP
     objective: list[float] = []
     converged = False
     while not converged and len(objective) < model.max_iter:
         W = classifier.solve(M @ U + J)
-        scores = X @ W
+        scores = rows @ W
         U = ridge_factor(M, ridge=model.lam3)(M.T @ scores)
-        V, M, step = _descend(X, V, M, U, scores, model.lam4, min(2 * step, _STEP))
+        V, M, step = _descend(rows, V, M, U, scores, model.lam4, min(2 * step, _STEP))
         value = (
             np.sum((scores - J) ** 2)
             + np.sum((scores - M @ U) ** 2)
@@ -136,27 +141,32 @@ class _Classifier:
     """
 
     def __init__(self, X: Matrix, model: PLENFN, laplacian: Matrix) -> None:
-        self.X = X
+        self.rows = leave_out_lowest(X)
         c = len(laplacian)
         B = model.lam1 * np.eye(c) + model.lam2 / 2 * (laplacian + laplacian.T)
-        if X.shape[0] > X.shape[1]:
-            squares, self.left = scipy.linalg.eigh(X.T @ X)
-        else:
-            _, values, right = scipy.linalg.svd(X, full_matrices=False)
-            squares, self.left = values**2, right.T
-        squares = np.maximum(squares, 0)
+        # The same for all weights.
+        squares, self.left = once(_decompose, X)
         b, self.right = scipy.linalg.eigh(B)
         sums = 2 * squares[:, None] + b
         self.raised = max(0.0, 1e-9 * float(sums.max()) - float(sums.min()))
         self.inverse = 1 / (sums + self.raised)
 
     def solve(self, target: Matrix) -> Matrix:
-        rotated = self.left.T @ (self.X.T @ target) @ self.right
-        return np.asarray(self.left @ (rotated * self.inverse) @ self.right.T)
+        rotated = tall_product(self.left, self.rows.T @ target, transpose=True) @ self.right
+        return np.ascontiguousarray(tall_product(self.left, (rotated * self.inverse) @ self.right.T))
+
+
+def _decompose(X: Matrix) -> tuple[Matrix, Matrix]:
+    """Compute the eigenvalues and eigenvectors of XᵀX, at most as many as X has rows."""
+    if X.shape[0] > X.shape[1]:
+        squares, vectors = scipy.linalg.eigh(X.T @ X)
+        return np.maximum(squares, 0), vectors
+    _, values, right = scipy.linalg.svd(X, full_matrices=False)
+    return values**2, right.T
 
 
 def _descend(
-    X: Matrix, V: Matrix, M: Matrix, U: Matrix, scores: Matrix, lam4: float, step: float
+    X: Matrix | ShiftedRows, V: Matrix, M: Matrix, U: Matrix, scores: Matrix, lam4: float, step: float
 ) -> tuple[Matrix, Matrix, float]:
     """Take a gradient step in V that does not raise ``‖σ(XV)U − scores‖² + λ₄‖V‖²``: V, σ(XV) and the step length."""
     miss = M @ U - scores
@@ -266,7 +276,13 @@ class PLENFN(RelativeThreshold):
         self.scaler_ = RangeScaler().fit(X)
         features, Y = self.scaler_.transform(X).astype(np.float64), Y.astype(np.float64)
         with_constant = np.hstack([features, np.ones((len(features), 1))])
-        J = enhance_labels(features, Y, exclude=self.exclude)
+        # The same for all weights.
+        J = once(
+            lambda *_: enhance_labels(features, Y, exclude=self.exclude),
+            np.hstack([features, Y]),
+            "enhanced labels",
+            self.exclude,
+        )
         solution = solve(with_constant, J, *self._start(features, Y), self)
         self.confidences_ = J.astype(X.dtype)
         self.coef_, self.intercept_ = solution.coef[:-1], solution.coef[-1]
