@@ -15,7 +15,7 @@ from skpml._ordering import label_order
 from skpml._validation import is_count
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import MAX_ANCHORS, RangeScaler, as_dense, resolve_feature_map
-from skpml.linalg import one_blas, ridge_factor
+from skpml.linalg import factor_gram, lower_gram, one_blas, ridge_factor
 
 Code = NDArray[np.int8]
 
@@ -25,6 +25,8 @@ _LEAST_ROWS = 5
 _DRAWS_PER_COLUMN = 20
 # Margins are clipped here, so that no exponential overflows.
 _LARGEST_MARGIN = 20.0
+# Products of rows that are kept: 256 MB in double precision.
+_MOST_PRODUCTS = 2**25
 
 
 def count_columns(c: int, nonzeros: int) -> int:
@@ -119,16 +121,24 @@ def _draw_more(
 def fit_columns(Phi: NDArray[Any], problems: NDArray[np.int8], *, lam: float) -> NDArray[Any]:
     """Fit a ridge regression of each column's ±1 on its own rows, ``(ΦₗᵀΦₗ + λI)⁻¹Φₗᵀy``, side by side (h×L).
 
-    With fewer rows than features, uses the equal ``Φₗᵀ(ΦₗΦₗᵀ + λI)⁻¹y``.
+    With fewer rows than features, uses the equal ``Φₗᵀ(ΦₗΦₗᵀ + λI)⁻¹y``. Columns share many rows, so ``ΦΦᵀ`` is computed
+    once if that takes less time than the products of each column, and little memory.
     """
-    coef = np.empty((Phi.shape[1], problems.shape[1]), Phi.dtype)
+    n, h = Phi.shape
+    sizes = np.count_nonzero(problems, axis=0)
+    shared = lam > 0 and n**2 <= min(_MOST_PRODUCTS, np.sum(sizes[sizes < h] ** 2))
+    products = lower_gram(Phi.T).T if shared else None
+    coef = np.empty((h, problems.shape[1]), Phi.dtype)
     for column, problem in enumerate(problems.T):
         rows = np.flatnonzero(problem)
         part, y = Phi[rows], problem[rows, None].astype(Phi.dtype)
-        if len(rows) < Phi.shape[1]:
+        if len(rows) >= h:
+            solution = ridge_factor(part, ridge=lam)(part.T @ y)
+        elif products is None:
             solution = part.T @ ridge_factor(part.T, ridge=lam)(y)
         else:
-            solution = ridge_factor(part, ridge=lam)(part.T @ y)
+            own = products.take(rows, axis=0).take(rows, axis=1).T
+            solution = part.T @ factor_gram(own, lam)(y)
         coef[:, column] = solution[:, 0]
     return coef
 
