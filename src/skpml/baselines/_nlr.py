@@ -17,6 +17,7 @@ from skpml.baselines._common import (
     Matrix,
     RelativeThreshold,
     append,
+    leave_out_lowest,
     square,
 )
 from skpml.linalg import one_blas, ridge_factor
@@ -25,27 +26,42 @@ from skpml.linalg import one_blas, ridge_factor
 def solve(
     X: Matrix, C: Matrix, *, lam: float, beta: float = 100.0, gamma: float = 10.0, n_iter: int = 100
 ) -> Bunch:
-    """Lower NLR's objective over W₁, W₂ and the binary noise N ≤ C in turns, from zero on."""
+    """Lower NLR's objective over W₁, W₂ and the binary noise N ≤ C in turns, from zero on.
+
+    The steps in W₁ and W₂ need the rows only as XᵀX, Xᵀ1 and Xᵀ(C − N); the products XᵀXW follow from the equations that
+    W solves. The step in N needs X(W₁ − W₂).
+    """
     with one_blas(X):
-        solve_ridge = ridge_factor(X, ridge=gamma / (1 + beta))
+        ridge, rows = gamma / (1 + beta), leave_out_lowest(X)
+        solve_ridge = ridge_factor(X, ridge=ridge)
+        ones = X.sum(axis=0)[:, None]
         is_candidate = C > 0
-        N = np.zeros_like(C)
-        negative = np.zeros_like(C)
+        n_cells, N = C.size, np.zeros_like(C)
+        by_label = rows.T @ C
+        W2 = gram_W2 = np.zeros_like(by_label)
         history: History = {}
         for _ in range(n_iter):
-            W1 = solve_ridge(X.T @ (C - N + beta * (1 - negative))) / (1 + beta)
-            positive = X @ W1
-            W2 = solve_ridge(X.T @ (1 - C + N + beta * (1 - positive))) / (1 + beta)
-            negative = X @ W2
-            last_N, N = N, (is_candidate & (0.5 * (1 - positive + negative) > lam / 4)).astype(C.dtype)
+            right = (by_label + beta * (ones - gram_W2)) / (1 + beta)
+            W1 = solve_ridge(right)
+            gram_W1 = right - ridge * W1
+            right = (ones - by_label + beta * (ones - gram_W1)) / (1 + beta)
+            W2 = solve_ridge(right)
+            gram_W2 = right - ridge * W2
+            difference = rows @ (W1 - W2)
+            last_N, N = N, (is_candidate & (0.5 * (1 - difference) > lam / 4)).astype(C.dtype)
+            if not np.array_equal(N, last_N):
+                by_label = rows.T @ (C - N)
+            kept = float(C.sum() - N.sum())
+            both, gram_both = W1 + W2, gram_W1 + gram_W2
             losses = {
-                "candidates": square(positive - C + N),
-                "non_candidates": square(negative - 1 + C - N),
-                "sum_to_one": beta * square(positive + negative - 1),
+                "candidates": float(np.vdot(W1, gram_W1 - 2 * by_label)) + kept,
+                "non_candidates": float(np.vdot(W2, gram_W2 - 2 * (ones - by_label))) + n_cells - kept,
+                "sum_to_one": beta * (float(np.vdot(both, gram_both - 2 * ones)) + n_cells),
                 "coefficients": gamma * (square(W1) + square(W2)),
                 "noise": (lam - 2) * float(N.sum()),
             }
             append(history, **losses, objective=sum(losses.values()))
+        positive, negative = rows @ W1, rows @ W2
     return Bunch(
         coef=W1,
         complement_coef=W2,
