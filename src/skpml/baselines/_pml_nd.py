@@ -171,17 +171,21 @@ def solve_columns(gram: Matrix, diagonals: Matrix, rhs: Matrix, start: Matrix) -
     """Solve ``(gram + diag(diagonals_k)) w_k = rhs_k`` for all k at once, from one factorization.
 
     Conjugate gradients for all columns together, preconditioned by the Cholesky factor of the Gram matrix with the mean
-    of the diagonals, which gives the solution in one step if all diagonals agree.
+    of the diagonals, which gives the solution in one step if all diagonals agree. The system of the preconditioner yields
+    the product with the Gram matrix, too.
     """
-    shared = gram.copy()
-    np.einsum("ii->i", shared)[...] += diagonals.mean(axis=1)
+    mean = diagonals.mean(axis=1)
+    # Symmetric: the transpose has the order of LAPACK, which saves a copy.
+    shared = gram.copy().T
+    np.einsum("ii->i", shared)[...] += mean
+    differences = diagonals - mean[:, None]
     factor = scipy.linalg.cho_factor(shared, lower=True, overwrite_a=True, check_finite=False)
     W = start
     residual = rhs - gram @ W - diagonals * W
     sizes = np.linalg.norm(rhs, axis=0)
     # Columns that are almost zero, as for a label of no row, need no relative accuracy.
     goal = _CG_TOL * np.maximum(sizes, 1e-3 * sizes.max())
-    direction, before = np.zeros_like(W), np.ones(W.shape[1])
+    direction, image, before = np.zeros_like(W), np.zeros_like(W), np.ones(W.shape[1])
     for _ in range(_CG_STEPS):
         active = np.linalg.norm(residual, axis=0) > goal
         if not active.any():
@@ -189,7 +193,7 @@ def solve_columns(gram: Matrix, diagonals: Matrix, rhs: Matrix, start: Matrix) -
         conditioned = scipy.linalg.cho_solve(factor, residual, check_finite=False)
         size = np.einsum("ij,ij->j", residual, conditioned)
         direction = conditioned + size / before * direction
-        image = gram @ direction + diagonals * direction
+        image = residual + differences * conditioned + size / before * image
         curvature = np.einsum("ij,ij->j", direction, image)
         active &= curvature > 0
         length = np.where(active, size / np.where(active, curvature, 1), 0)
