@@ -14,7 +14,15 @@ from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml.base import MethodFacts
-from skpml.baselines._common import Array, History, MappedClassifier, Matrix, append, square
+from skpml.baselines._common import (
+    Array,
+    History,
+    MappedClassifier,
+    Matrix,
+    append,
+    leave_out_lowest,
+    square,
+)
 from skpml.linalg import GramSpectrum, nuclear_norm, one_blas
 
 _FIRST_PENALTY = 1e-4
@@ -33,14 +41,14 @@ def solve(
     when N no longer changes and ‖XW − A‖ is at most ``tol`` times ‖A‖.
     """
     with one_blas(X):
-        gram = GramSpectrum(X)
+        gram, rows = GramSpectrum(X), leave_out_lowest(X)
         is_candidate = C > 0
         A, N, multiplier = C, np.zeros_like(C), np.zeros_like(C)
         mu = _FIRST_PENALTY
         history: History = {}
         for _ in range(max_iter):
-            W = gram.solve(X.T @ (A - multiplier / mu), 2 * lam / mu)
-            predicted = X @ W
+            W = gram.solve(rows.T @ (A - multiplier / mu), 2 * lam / mu)
+            predicted = rows @ W
             last_N, N = N, (is_candidate & (C - A - alpha / 2 > 0.5)).astype(C.dtype)
             free = (2 * (C - N) + multiplier + mu * predicted) / (2 + mu)
             A = raise_singular_values(free, 2 * beta / (2 + mu))
