@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from skpml._docstrings import fill_docstring
 from skpml.base import MethodFacts
 from skpml.baselines._common import AnchorClassifier, Array, History, append, square
-from skpml.linalg import ridge_factor
+from skpml.linalg import ridge_factor, tall_product
 
 # Lower bound of a row's label mass: a row without mass would never regain any.
 _SMALLEST_MASS = 0.5
@@ -32,8 +32,11 @@ def solve(mapped: Array, X: Array, Y: Array, similarity: Any, model: FBDPML) -> 
     history: History = {}
     converged = False
     for iteration in range(1, model.max_iter + 1):
-        W = solve_ridge(mapped.T @ P)
-        scores = mapped @ W
+        if mapped.dtype != P.dtype:
+            # The graph weights make P double after one iteration. Products would convert the features each time.
+            mapped = mapped.astype(P.dtype)
+        W = solve_ridge(tall_product(mapped, P, transpose=True))
+        scores = tall_product(mapped, W)
         M = update_prototypes(X, F)
         D = euclidean_distances(X, M, squared=True)
         mass = np.maximum(P.sum(axis=1, keepdims=True), _SMALLEST_MASS)
