@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from skpml.baselines._particle_svm import train_machine
+from skpml.baselines._particle_svm import _Primal, train_machine
 
 
 def make_rows(n, d, *, seed=0):
@@ -69,3 +69,16 @@ def test_too_few_steps_are_reported(monkeypatch):
     rows, is_first = make_rows(50, 5)
     with pytest.warns(ConvergenceWarning, match="C=1"):
         train_machine(rows, is_first, C=1.0)
+
+
+@pytest.mark.parametrize("n_active", [3, 15, 60])
+def test_step_minimizes_the_piece(n_active):
+    """Whether there are fewer or more active rows than features."""
+    rng = np.random.default_rng(0)
+    rows, signs, v, C = rng.normal(size=(60, 20)), np.sign(rng.normal(size=60)), rng.normal(size=20), 3.0
+    machine = _Primal(rows, signs)
+    machine.factorize(np.arange(60) < n_active, C)
+    part = rows[:n_active]
+    minimum = np.linalg.solve(np.eye(20) + 2 * C * part.T @ part, 2 * C * part.T @ signs[:n_active])
+    assert machine.few == (n_active < 20)
+    assert_allclose(v + machine.step(v, 1 - signs * (rows @ v)), minimum, atol=1e-10)

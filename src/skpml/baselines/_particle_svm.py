@@ -61,28 +61,45 @@ class _Problem(ABC):
 
 
 class _Primal(_Problem):
-    """The unknowns are w; for more rows than features."""
+    """The unknowns are w; for more rows than features.
+
+    Often the active rows soon are fewer than the features. Then ``(I + 2CXᵀX)⁻¹r = r − Xᵀ(XXᵀ + I/2C)⁻¹Xr`` takes less
+    time, where X are the active rows.
+    """
 
     def __init__(self, rows: Matrix, signs: Matrix) -> None:
         super().__init__(rows, signs, rows)
-        self.active = np.ones(len(rows), dtype=np.bool_)
+        self.active = self.in_gram = np.ones(len(rows), dtype=np.bool_)
         self.gram = rows.T @ rows
 
     def factorize(self, active: Mask, C: float) -> None:
-        added, removed = active & ~self.active, self.active & ~active
-        if np.count_nonzero(added | removed) < np.count_nonzero(active):
-            for changed, sign in ((added, 1), (removed, -1)):
+        self.active, self.C = active, C
+        self.ridge = max(1 / (2 * C), self.least_ridge)
+        n, d = int(np.count_nonzero(active)), self.rows.shape[1]
+        n_changed = int(np.count_nonzero(active != self.in_gram))
+        self.few = n**2 * d + n**3 / 3 < min(n, n_changed) * d**2 + d**3 / 3
+        if self.few:
+            self.part = self.rows[active]
+            self.factor = _factorize(self.part @ self.part.T, self.ridge)
+        else:
+            self._update_gram(active, n_changed < n)
+            self.factor = _factorize(self.gram.copy(), self.ridge)
+
+    def _update_gram(self, active: Mask, by_changes: bool) -> None:
+        if by_changes:
+            for changed, sign in ((active & ~self.in_gram, 1), (self.in_gram & ~active, -1)):
                 if changed.any():
                     part = self.rows[changed]
                     self.gram += sign * (part.T @ part)
         else:
             part = self.rows[active]
             self.gram = part.T @ part
-        self.active, self.C = active, C
-        self.factor = _factorize(2 * C * self.gram, max(1.0, 2 * C * self.least_ridge))
+        self.in_gram = active
 
     def step(self, v: Matrix, slack: Matrix) -> Matrix:
-        descent = 2 * self.C * (np.where(self.active, self.signs * slack, 0) @ self.rows) - v
+        descent = np.where(self.active, self.signs * slack, 0) @ self.rows - v / (2 * self.C)
+        if self.few:
+            return (descent - _solve(self.factor, self.part @ descent) @ self.part) / self.ridge
         return _solve(self.factor, descent)
 
     def derivatives(self, v: Matrix, step: Matrix, change: Matrix) -> tuple[float, float]:
