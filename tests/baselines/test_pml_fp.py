@@ -8,7 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
 from skpml._sharing import shared_work
-from skpml.baselines import _pml_fp
+from skpml.baselines import _common, _pml_fp
 from skpml.baselines import _pml_fp_steps as steps
 from skpml.baselines._pml_fp import PMLFP, PMLLC, candidate_prototypes, label_correlation, solve
 from skpml.baselines._pml_fp_steps import (
@@ -372,7 +372,7 @@ class TestLoop:
         Y[3] = 0
         assert np.count_nonzero(X > -0.5) < 0.1 * X.size < np.count_nonzero(X[1:] == -0.5)
         sparse = self.fit(method, weight, X, Y)[0]
-        monkeypatch.setattr(_pml_fp, "_SPARSE_SHARE", 0)
+        monkeypatch.setattr(_common, "_SPARSE_SHARE", 0)
         dense = self.fit(method, weight, X, Y)[0]
         for name in ("coef", "intercept", "scores"):
             assert_allclose(sparse[name], dense[name], atol=1e-6)

@@ -18,20 +18,15 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-from scipy.sparse.linalg import LinearOperator
 from scipy.spatial.distance import cdist
 from sklearn.utils import Bunch
 
 from skpml._docstrings import fill_docstring
 from skpml._sharing import once
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.baselines._common import Array, History, Matrix, append
+from skpml.baselines._common import Array, History, Matrix, ShiftedRows, append, leave_out_lowest
 from skpml.baselines._pml_fp_steps import fit_ranking, model_size, ranking_loss, update_confidences
 from skpml.features import RangeScaler
-
-# Products leave out the smallest value of each feature if at most this share of the values is larger.
-_SPARSE_SHARE = 0.1
 
 _TEXTS = {
     "C1": """\
@@ -136,23 +131,13 @@ def _center(X: Matrix, mean: Matrix) -> tuple[Any, Matrix | None]:
     If few values of a feature differ from its smallest, as in texts, products leave out the others. With many more
     features than rows, the fewer coefficients of the basis save more.
     """
-    lowest = X.min(axis=0)
-    if X.shape[1] > 2 * X.shape[0] or np.count_nonzero(lowest < X) > _SPARSE_SHARE * X.size:
-        features, basis = _compact(X - mean)
-        return np.hstack([features, np.ones((len(X), 1))]), basis
-    rows = scipy.sparse.csr_array(X - lowest)
-    shift = mean - lowest
-
-    def scores(coef: Matrix) -> Matrix:
-        return rows @ coef[:-1] + (coef[-1] - shift @ coef[:-1])
-
-    def slopes(by_score: Matrix) -> Matrix:
-        total = by_score.sum(axis=0)
-        return np.vstack([rows.T @ by_score - np.outer(shift, total), total])
-
-    shape = X.shape[0], X.shape[1] + 1
-    operator = LinearOperator(shape, scores, rmatvec=slopes, matmat=scores, rmatmat=slopes, dtype=X.dtype)
-    return operator, None
+    ones = np.ones((len(X), 1))
+    if X.shape[1] <= 2 * X.shape[0]:
+        features = leave_out_lowest(np.hstack([X - mean, ones]))
+        if isinstance(features, ShiftedRows):
+            return features, None
+    reduced, basis = _compact(X - mean)
+    return np.hstack([reduced, ones]), basis
 
 
 def _compact(X: Matrix) -> tuple[Matrix, Matrix | None]:

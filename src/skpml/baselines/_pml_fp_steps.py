@@ -104,9 +104,9 @@ def model_size(coef: Matrix) -> float:
 def fit_ranking(X: Any, sets: NDArray[np.bool_], row_weights: Matrix, start: Matrix | None = None) -> Matrix:
     """Minimize the :func:`model_size` plus the :func:`ranking_loss` of the scores ``X @ coef`` by L-BFGS.
 
-    X is an array or a linear operator. Its last column is ones, with the biases as coefficients. The loss depends only on
-    differences of scores, so the biases of the minimizer sum to zero. L-BFGS takes ten to fifty times fewer steps if the
-    features are centered.
+    X is an array, or what :func:`leave_out_lowest` makes of it. Its last column is ones, with the biases as coefficients.
+    The loss depends only on differences of scores, so the biases of the minimizer sum to zero. L-BFGS takes ten to fifty
+    times fewer steps if the features are centered.
     """
     shape = X.shape[1], sets.shape[1]
     blocks = _pair_blocks(sets)
