@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch, gen_batches
 
 from skpml._docstrings import fill_docstring
+from skpml._sharing import once
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.baselines._common import Matrix
 from skpml.baselines._particle_svm import train_machine
@@ -248,8 +249,9 @@ class PARTICLE(BasePMLClassifier):
     def _fit(self, X: Any, Y: NDArray[Any]) -> None:
         self.scaler_ = RangeScaler().fit(X)
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
-        H = reconstruction_weights(scaled, n_neighbors=self.n_neighbors)
-        spread = propagate(H, Y, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+        # The same for all C and variants.
+        settings = self.n_neighbors, float(self.alpha), self.max_iter, float(self.tol)
+        spread = once(lambda *_: self._spread(scaled, Y), np.hstack([scaled, Y]), *settings)
         self.confidences_ = spread.confidences.astype(X.dtype)
         self._record(spread.history, converged=spread.converged)
         self.credible_ = credible_labels(spread.confidences, Y, credibility=self.credibility)
@@ -258,6 +260,10 @@ class PARTICLE(BasePMLClassifier):
         self.coef_, self.intercept_ = models.coef, models.intercept
         if self.variant == "map":
             self._fit_posterior(scaled, Y)
+
+    def _spread(self, scaled: NDArray[Any], Y: NDArray[Any]) -> Bunch:
+        H = reconstruction_weights(scaled, n_neighbors=self.n_neighbors)
+        return propagate(H, Y, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
 
     def _fit_posterior(self, scaled: NDArray[Any], Y: NDArray[Any]) -> None:
         present, absent = self.credible_, Y == 0
