@@ -233,3 +233,12 @@ def test_gram_spectrum_solves_for_any_ridge(shape, ridge):
     expected = np.linalg.solve(X.T @ X + ridge * np.eye(shape[1]), M)
     assert_allclose(gram.solve(M, ridge), expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
     assert_allclose(gram.squared_norm(M), np.linalg.norm(X @ M) ** 2)
+
+
+def test_factor_of_a_known_gram_matrix():
+    rng = np.random.default_rng(0)
+    X, B = rng.normal(size=(9, 5)), rng.normal(size=(5, 2))
+    lower = np.tril(X.T @ X)
+    for layout in (lower, np.asfortranarray(lower)):
+        assert_allclose(linalg.factor_gram(layout, 0.3)(B), linalg.ridge_factor(X, ridge=0.3)(B))
+    assert_allclose(np.triu(lower, 1), 0)
