@@ -457,6 +457,14 @@ class Spectrum:
         xp = array_namespace(self.rows)
         return Spectrum(**{name: xp.astype(value, dtype) for name, value in vars(self).items()})
 
+    def head(self, count: int) -> Spectrum:
+        """Keep the directions of the largest eigenvalues."""
+        xp = array_namespace(self.rows)
+        # Products with a slice of a wide matrix are slower.
+        rows = xp.asarray(self.rows[:, :count], copy=True)
+        directions = self.directions[:, :count]
+        return Spectrum(rows=rows, values=self.values[:count], mean=self.mean, directions=directions)
+
     def project(self, X: Array) -> Array:
         """Map other rows to the same basis."""
         return (X - self.mean) @ self.directions

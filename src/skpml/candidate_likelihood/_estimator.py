@@ -145,7 +145,8 @@ class CandidateLikelihood(BasePMLClassifier):
         ``"members"``: the settings that are averaged; ``"tried"``: every setting that was judged, with ``"precision"``
         (mean average precision of held-out rows, the candidates taken for the truth) and ``"distance"`` (by how many
         standard errors it is worse than the best), empty if everything was fixed; ``"calibration"``; and ``"level"``, the
-        map from confidences of training rows to held-out ones.
+        map from confidences of training rows to held-out ones. A setting that was far behind on the first folds was not
+        fitted on the others, and is compared with the best on these folds.
     calibration_ : tuple of float
         Slope and shift of the map of logits from the mean of the members to the probability.
     nested_labels_ : list of tuple of int
@@ -309,6 +310,8 @@ class CandidateLikelihood(BasePMLClassifier):
             spectrum = spectra[width] = spectrum_of(self._array(mapped.pop(width)))
             members = [member for member in chosen.members if member.width == width]
             limits = self._limits(len(Y)) if quick else {"max_iter": self.max_iter, "tol": self.tol}
+            # With few rows all directions cost little, and rounding must not decide.
+            limits["leading"] = not quick and len(Y) > _FEW_ROWS
             found = fit_settings(spectrum, targets, members, noise, **limits)
             fits.update({fit.setting: (fit, spectrum) for fit in found})
         self._keep(chosen.members, widths, fits)

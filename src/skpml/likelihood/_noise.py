@@ -81,9 +81,9 @@ def given_one(probabilities: Array, rows: Array) -> Array:
 
 def _condition(probabilities: Array, some: Array, rows: Array) -> Array:
     """Return :func:`given_one`, where the probability of at least one true label is known."""
-    xp, some = array_namespace(probabilities), some[..., None]
-    conditional = xp.clip(probabilities / xp.where(some > 0, some, 1.0), 0.0, 1.0)
-    return xp.where(rows & (some > 0), conditional, probabilities)
+    xp = array_namespace(probabilities)
+    known = xp.where(rows[..., 0] & (some > 0), some, 1.0)
+    return xp.clip(probabilities / known[..., None], max=1.0)
 
 
 def log_likelihood(logits: Array, rho: Array, Y: Array, one_true: Array | None = None) -> Array:
@@ -100,15 +100,16 @@ def likelihood_and_slope(
 ) -> tuple[Array, Array]:
     """Return what :func:`log_likelihood` does, and its derivative by the logits: the posterior minus η."""
     xp = array_namespace(logits)
-    # Most of the time of a fit is spent here, so every array is computed once.
-    small = xp.exp(-xp.abs(logits))
-    large = 1 / (1 + small)
-    eta = xp.where(logits >= 0, large, small * large)
+    # Much of the time of a fit is spent here: every array is computed once, and signs decide by arithmetic, because
+    # NumPy's ``where`` takes as long as several exponentials if its condition changes from cell to cell.
+    large = 1 / (1 + xp.exp(-xp.abs(logits)))
+    eta = xp.exp(xp.clip(logits, max=0.0)) * large
     likely = rho + (1 - rho) * eta
+    candidate = Y > 0
     # softplus(t) = max(t, 0) − log σ(|t|)
-    log_none = xp.log1p(-rho) + xp.log(large) - xp.where(logits > 0, logits, 0.0)
-    total = xp.sum(xp.where(Y > 0, xp.log(likely), log_none), axis=-1)
-    target = xp.where(Y > 0, eta / likely, 0.0)
+    log_none = xp.log1p(-rho) + xp.log(large) - xp.clip(logits, min=0.0)
+    total = xp.sum(xp.where(candidate, xp.log(likely), log_none), axis=-1)
+    target = xp.where(candidate, eta / likely, 0.0)
     if one_true is None:
         return total, target - eta
     after, before = _probability_of_one(target), _probability_of_one(eta)

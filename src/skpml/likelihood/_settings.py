@@ -12,6 +12,7 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skpml.likelihood._leading import solve_leading_least_squares, solve_leading_logistic
 from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
 from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic
 from skpml.linalg import Array, Spectrum, ridge_scores
@@ -85,12 +86,16 @@ def fit_settings(
     max_iter: int = 1000,
     tol: float = 1e-5,
     pilot_rounds: int = 60,
+    leading: bool = False,
 ) -> Iterator[Fit]:
     """Fit settings of one kernel width, those of a family together, at most ``batch`` at a time.
 
     Memory is ``batch`` times the scores, whatever the number of settings. ``rates`` (c) are the estimated noise rates,
-    ``covariance`` is that of :func:`pilot_covariance`, if it is known; else it gets ``pilot_rounds``.
+    ``covariance`` is that of :func:`pilot_covariance`, if it is known; else it gets ``pilot_rounds``. With
+    ``leading``, only the leading directions are iterated on: see :mod:`skpml.likelihood._leading`.
     """
+    least_squares = solve_leading_least_squares if leading else solve_least_squares
+    logistic = solve_leading_logistic if leading else solve_logistic
     xp = array_namespace(Y)
     where = {"dtype": Y.dtype, "device": device(Y)}
     occupied = xp.any(Y > 0, axis=1)[:, None, None]
@@ -111,11 +116,11 @@ def fit_settings(
                 history, converged = [[0.0]] * len(some), [True] * len(some)
                 found = Bunch(coef=coef, intercept=intercept, history=history, converged=converged)
             elif family == "least-squares":
-                found = solve_least_squares(spectrum, Y, **problem)
+                found = least_squares(spectrum, Y, **problem)
             else:
                 if covariance is None:
-                    covariance = pilot_covariance(spectrum, Y, rates, pilot_rounds)
-                found = solve_logistic(spectrum, Y, covariance=covariance, **problem)
+                    covariance = pilot_covariance(spectrum, Y, rates, pilot_rounds, leading=leading)
+                found = logistic(spectrum, Y, covariance=covariance, **problem)
             for place, setting in enumerate(some):
                 yield Fit(
                     setting=setting,
@@ -127,12 +132,15 @@ def fit_settings(
                 )
 
 
-def pilot_covariance(spectrum: Spectrum, Y: Array, rates: Array, rounds: int = 60) -> Array:
+def pilot_covariance(
+    spectrum: Spectrum, Y: Array, rates: Array, rounds: int = 60, *, leading: bool = False
+) -> Array:
     """Return the label covariance of a quick first fit of at most so many rounds."""
     xp = array_namespace(Y)
     weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
     rho = scale_odds(rates, 1.0)[None, :]
-    quick = solve_least_squares(spectrum, Y, gamma=weight, rho=rho, max_iter=rounds, tol=_PILOT_TOL)
+    solve = solve_leading_least_squares if leading else solve_least_squares
+    quick = solve(spectrum, Y, gamma=weight, rho=rho, max_iter=rounds, tol=_PILOT_TOL)
     return label_covariance(quick.targets[:, 0, :])
 
 

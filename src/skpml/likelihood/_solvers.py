@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from copy import copy
 
-from array_api_compat import array_namespace, device
-from sklearn.utils import Bunch
+from array_api_compat import array_namespace, device, is_numpy_namespace
+from sklearn.utils import Bunch, gen_batches
 
 from skpml.likelihood._noise import given_one, likelihood_and_slope, posterior
 from skpml.linalg import Array, Spectrum, leverages, ridge_scores
@@ -30,6 +30,8 @@ _LEAST_PRIOR, _LARGEST_PRIOR = 1e-3, 0.99
 _LEAST_PROBABILITY = 3e-3
 # A least squares step that turns back is shortened by the first factor, others are lengthened by the second.
 _SHORTEN, _LENGTHEN = 0.7, 1.1
+# Cells whose work arrays fit in the cache; larger ones are slower to allocate than to compute.
+_CELLS_AT_ONCE = 1 << 16
 
 
 def solve_logistic(
@@ -106,11 +108,9 @@ class _Objective:
     ) -> None:
         xp = array_namespace(Y)
         identity = xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y))
-        scale, self.basis = xp.linalg.eigh(identity if B is None else B)
+        self.basis, self.shrink, curvature = rotate_penalty(identity if B is None else B, gamma, one_true)
         self.Z, self.labels, self.one_true, self.rho = spectrum.rows, Y[:, None, :], one_true, rho
         self.start = prior_logits(Y, rho)
-        self.shrink = gamma[None, :, None] / scale
-        curvature = _CURVATURE if one_true is None else _CURVATURE_GIVEN_ONE
         self.unit = 1 / xp.sqrt(curvature * spectrum.values[:, None, None] + self.shrink)
         self.unit_b = (curvature * Y.shape[0]) ** -0.5
 
@@ -129,14 +129,22 @@ class _Objective:
         """Return the value (s), the gradient, and the largest entry (s) of the unscaled gradient divided by n."""
         xp = array_namespace(x)
         W, b = self.parameters(x)
-        logits = _product(self.Z, W) + b
+        logits = product(self.Z, W) + b
         rotated = x[:-1, ...] * self.unit
-        value, slope = likelihood_and_slope(logits, self.rho, self.labels, self.one_true)
-        value = xp.sum(value, axis=0) - 0.5 * xp.sum(self.shrink * rotated**2, axis=(0, 2))
+        value, slope = _slope_by_blocks(logits, self.rho, self.labels, self.one_true)
+        # In single precision, the rounding of a sum over rows would hide what late steps gain.
+        penalty = xp.sum(self.shrink * rotated**2, axis=(0, 2), dtype=xp.float64)
+        value = xp.sum(value, axis=0, dtype=xp.float64) - 0.5 * penalty
         slope_b = xp.sum(slope, axis=0)[None, ...]
-        slope_W = _product(self.Z.T, slope) @ self.basis - self.shrink * rotated
+        slope_W = product(self.Z.T, slope) @ self.basis - self.shrink * rotated
         steepest = xp.max(xp.abs(xp.concat([slope_W, slope_b])), axis=(0, 2)) / logits.shape[0]
         return value, xp.concat([slope_W * self.unit, slope_b * self.unit_b]), steepest
+
+
+def rotate_penalty(B: Array, gamma: Array, one_true: Array | None) -> tuple[Array, Array, float]:
+    """Return the eigenbasis of B, the weights γ/B (1, s, c) in it, and the bound κ on the curvature."""
+    scale, basis = array_namespace(B).linalg.eigh(B)
+    return basis, gamma[None, :, None] / scale, _CURVATURE if one_true is None else _CURVATURE_GIVEN_ONE
 
 
 class _Steps:
@@ -221,9 +229,7 @@ def solve_least_squares(
         chosen = xp.asarray(active, device=device(Y))
         old, noise = xp.take(R, chosen, axis=1), xp.take(rho, chosen, axis=0)
         weights, shares = xp.take(gamma, chosen, axis=0), xp.take(h, chosen, axis=1)
-        new = posterior(_clip(ridge_scores(spectrum, old, weights, shares)[2]), noise, labels)
-        if one_true is not None:
-            new = given_one(new, one_true)
+        new = _posterior_by_blocks(ridge_scores(spectrum, old, weights, shares)[2], noise, labels, one_true)
         change = new - old
         largest = xp.max(xp.abs(change), axis=(0, 2))
         agreement = None if last is None else xp.sum(change * last, axis=(0, 2))
@@ -266,9 +272,34 @@ def prior_logits(Y: Array, rho: Array) -> Array:
     return xp.log(rate / (1 - rate))
 
 
-def _product(Z: Array, M: Array) -> Array:
+def product(Z: Array, M: Array) -> Array:
     """Return ``Z @ M`` for M of shape (k, s, c), as one matrix product."""
     return (Z @ M.reshape((M.shape[0], -1))).reshape((Z.shape[0], *M.shape[1:]))
+
+
+def _slope_by_blocks(logits: Array, rho: Array, labels: Array, one_true: Array | None) -> tuple[Array, Array]:
+    """Return :func:`likelihood_and_slope`, which takes the place of the logits."""
+    values = []
+    for rows in _blocks(logits):
+        marked = None if one_true is None else one_true[rows, ...]
+        value, logits[rows, ...] = likelihood_and_slope(logits[rows, ...], rho, labels[rows, ...], marked)
+        values.append(value)
+    return array_namespace(logits).concat(values), logits
+
+
+def _posterior_by_blocks(scores: Array, rho: Array, labels: Array, one_true: Array | None) -> Array:
+    """Return the posterior under linear scores, which takes their place."""
+    for rows in _blocks(scores):
+        new = posterior(_clip(scores[rows, ...]), rho, labels[rows, ...])
+        scores[rows, ...] = new if one_true is None else given_one(new, one_true[rows, ...])
+    return scores
+
+
+def _blocks(cells: Array) -> list[slice]:
+    """Cut rows (n, s, c) into blocks for the cache of a processor; an accelerator gets all of them."""
+    if not is_numpy_namespace(array_namespace(cells)):
+        return [slice(0, cells.shape[0])]
+    return list(gen_batches(cells.shape[0], max(1, _CELLS_AT_ONCE // (cells.shape[1] * cells.shape[2]))))
 
 
 def _dot(a: Array, b: Array) -> Array:
