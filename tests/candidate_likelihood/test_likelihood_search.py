@@ -80,6 +80,40 @@ def test_rows_that_judge_nothing_are_scored_alike():
     assert_allclose(some.held_out(tried), all_folds.held_out(tried), rtol=1e-9)
 
 
+def test_a_race_drops_what_is_far_behind_and_keeps_what_a_full_comparison_would_choose():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    Y = (2 * X @ rng.normal(size=(3, 5)) + rng.normal(size=(600, 5)) > 0).astype(float)
+    folds, rates = rng.permutation(600) % 3, np.full(5, 0.1)
+    # Noise instead of features is hopeless.
+    mapped = {0.5: rng.normal(size=(600, 3)), 1.0: X}
+    tried = [
+        Setting(family, False, width, gamma, 1.0)
+        for family in ("ridge", "logistic") for width in mapped for gamma in (0.01, 0.1, 1.0)
+    ]  # fmt: skip
+    plain, race = (SettingJudge(mapped, Y, folds, keep=4, rates=rates, race=on) for on in (False, True))
+    for judge in (plain, race):
+        judge.try_settings(tried)
+    everything, evidence = plain.evidence(), race.evidence()
+    assert evidence.points == everything.points == sorted(tried)
+    count = {point: len(each) for point, each in zip(evidence.points, evidence.fold_precision, strict=True)}
+    assert {count[point] for point in tried if point.width == 0.5} == {1}
+    assert {count[point] for point in everything.best(4)} == {3}
+    members = evidence.best(4)
+    assert members == everything.best(4)
+    for point, left, right in zip(evidence.points, evidence.precision, everything.precision, strict=True):
+        assert left == pytest.approx(right, abs=1e-12 if count[point] == 3 else 0.05)
+        assert (evidence.distance[evidence.points.index(point)] > 3) == (count[point] < 3)
+    race.complete(members)
+    assert_allclose(race.held_out(members), plain.held_out(members), rtol=1e-12)
+    # Settings whose probabilities were dropped are fitted again.
+    race.complete(tried[:2])
+    for point in tried[:2]:
+        single = SettingJudge(mapped, Y, folds, keep=1, rates=rates)
+        single.try_settings([point])
+        assert_allclose(race.held_out([point]), single.held_out([point]), rtol=1e-12)
+
+
 def test_what_a_row_is_scored_by_does_not_depend_on_its_own_candidates():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))

@@ -530,6 +530,7 @@ class CandidateLikelihood(BasePMLClassifier):
             self._array(folds),
             keep=self.n_members,
             n_judged=_count_judged(folds) if quick else None,
+            race=not quick,
             rates=self._array(self.noise_rate_),
             **self._limits(len(Y)),
         )
@@ -541,6 +542,7 @@ class CandidateLikelihood(BasePMLClassifier):
         evidence = find(judge, coarse, free_gamma=free_gamma, free_noise=not known, tell=tell)
         members = evidence.best(self.n_members, within=1.0)
         report(0.7, "judging rows by models of the others")
+        judge.complete(members)
         held_out = to_numpy(judge.held_out(members)).astype(np.float64)
         curve = fit_calibration(held_out, self.noise_rate_, Y)
         columns = zip(evidence.points, evidence.precision, evidence.distance, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -22,6 +22,8 @@ FAMILIES = ("ridge", "least-squares", "logistic")
 _LEAST_NOISE, _MOST_NOISE = 0.6, 1.8
 # By which γ is moved up and down around the best ones, the second time more closely.
 _RATIOS = (10**0.5, (10**0.5) ** 0.5)
+# Settings that fall short of the best by more standard errors, on the rows so far, are not among the best of all rows.
+_FAR_BEHIND = 3.0
 # Up to this many rows settings are compared in double precision.
 _FEW_ROWS = 1000
 
@@ -61,8 +63,9 @@ class SettingJudge(Judge):
 
     ``mapped`` has the mapped training features (n, d) for each kernel width, ``folds`` the inner fold of each row and
     ``rates`` the noise rates (c). The held-out probabilities of the ``keep`` best settings so far are kept; of others,
-    one number per row. Only rows of the first ``n_judged`` folds (default: all) judge settings. ``batch`` settings are
-    fitted together; ``fitting`` is for :func:`fit_settings`.
+    one number per row. Only rows of the first ``n_judged`` folds (default: all) judge settings. With ``race``, settings
+    that are much worse than the best on the first folds are not fitted on the others. ``batch`` settings are fitted
+    together; ``fitting`` is for :func:`fit_settings`.
     """
 
     def __init__(
@@ -74,11 +77,13 @@ class SettingJudge(Judge):
         rates: Array,
         keep: int = 0,
         n_judged: int | None = None,
+        race: bool = False,
         batch: int = 8,
         **fitting: Any,
     ) -> None:
         xp = array_namespace(Y)
         self._mapped, self._folds, self._batch, self._fitting = mapped, folds, batch, fitting
+        self._race = race
         # Single precision is half the work; with few rows, rounding must not decide between settings.
         dtype = xp.float32 if Y.shape[0] > _FEW_ROWS else xp.float64
         self._Y, self._rates = xp.astype(Y, dtype), xp.astype(rates, dtype)
@@ -91,10 +96,43 @@ class SettingJudge(Judge):
     def try_settings(self, settings: Sequence[Setting]) -> None:
         """Judge settings, at most ``batch`` of them in memory at a time."""
         new = sorted({setting for setting in settings if setting not in self._rows})
-        for _, group in groupby(new, key=lambda setting: (setting.family, setting.one_true, setting.width)):
+        if self._race:
+            self._race_settings(new)
+        else:
+            for some in self._batches(new):
+                self.try_points(some)
+
+    def _race_settings(self, settings: list[Setting]) -> None:
+        """Judge settings fold by fold, without those that are far behind on the folds before."""
+        for known in (self._rows, self._precision):
+            known.update({setting: [] for setting in settings})
+        for fold, labels in enumerate(self._labels):
+            for some in self._batches(settings):
+                if fold == 0:
+                    self._scores.update({setting: [] for setting in some})
+                for place, scores in self._score_settings(some, fold):
+                    self._note(some[place], scores, labels)
+                self._drop_scores()
+            evidence = self.evidence()
+            distance = dict(zip(evidence.points, evidence.distance, strict=True))
+            settings = [setting for setting in settings if distance[setting] <= _FAR_BEHIND]
+
+    def complete(self, members: Sequence[Setting]) -> None:
+        """Make sure that the held-out probabilities of settings are known, also if they were not among the best once."""
+        missing = [member for member in members if len(self._scores.get(member, [])) < len(self._labels)]
+        self._scores.update({member: [] for member in missing})
+        for fold in range(len(self._labels)):
+            for some in self._batches(sorted(missing)):
+                for place, scores in self._score_settings(some, fold):
+                    self._scores[some[place]].append(scores)
+
+    def _batches(self, settings: Sequence[Setting]) -> Iterator[list[Setting]]:
+        """Yield settings that differ only in γ and the noise, at most ``batch`` at a time."""
+        for _, group in groupby(
+            settings, key=lambda setting: (setting.family, setting.one_true, setting.width)
+        ):
             alike = list(group)
-            for start in range(0, len(alike), self._batch):
-                self.try_points(alike[start : start + self._batch])
+            yield from (alike[start : start + self._batch] for start in range(0, len(alike), self._batch))
 
     def _score_settings(self, settings: Sequence[Setting], fold: int) -> PointScores:
         """Score held-out rows by settings that differ only in γ and the noise."""

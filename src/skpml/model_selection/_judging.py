@@ -98,6 +98,10 @@ def shortfall(best: Array, rows: Array) -> float:
     return float(xp.mean(gap)) / error if error > 0 else 0.0
 
 
+def _mean(rows: Array) -> float:
+    return float(array_namespace(rows).mean(rows)) if rows.shape[0] else 0.0
+
+
 def mean_of_folds(values: Sequence[float]) -> float:
     """Return the mean of the values that are not NaN; −∞ if there are none, or if one is −∞."""
     defined = [value for value in values if not np.isnan(value)]
@@ -191,8 +195,12 @@ class Judge:
         for fold, labels in enumerate(self._labels):
             for place, scores in self._score_points(new, fold):
                 self._note(new[place], scores, labels)
+        self._drop_scores()
+
+    def _drop_scores(self) -> None:
+        """Forget the held-out scores of all points but the best."""
         best = self.evidence().best(self._keep)
-        self._scores = {point: self._scores[point] for point in best}
+        self._scores = {point: self._scores[point] for point in best if point in self._scores}
 
     def _note(self, point: Any, scores: Array, labels: Array) -> None:
         xp = array_namespace(scores)
@@ -201,27 +209,36 @@ class Judge:
         mean = float(xp.mean(rows)) if rows.shape[0] else np.nan
         self._rows[point].append(rows)
         self._precision[point].append(mean if finite else -np.inf)
-        if self._keep:
+        if self._keep and point in self._scores:
             self._scores[point].append(scores)
 
     def evidence(self) -> Evidence:
-        """Return what is known so far."""
-        points = sorted(self._rows)
+        """Return what is known so far.
+
+        A point that was not judged on all folds is compared with the best of the others on the rows of its own folds.
+        """
+        points = sorted(point for point, parts in self._rows.items() if parts)
         rows = [array_namespace(*parts).concat(parts) for parts in (self._rows[point] for point in points)]
         folds = [self._precision[point] for point in points]
         if self._pooled:
-            means = [float(array_namespace(each).mean(each)) if each.shape[0] else 0.0 for each in rows]
+            means = [_mean(each) for each in rows]
             precision = [
                 -np.inf if -np.inf in fold else mean for fold, mean in zip(folds, means, strict=True)
             ]
         else:
             precision = [mean_of_folds(fold) for fold in folds]
-        best = rows[max(range(len(points)), key=precision.__getitem__)]
+        most = max(len(fold) for fold in folds)
+        whole = [place for place, fold in enumerate(folds) if len(fold) == most]
+        first = max(whole, key=precision.__getitem__)
+        best = rows[first]
+        for place, fold in enumerate(folds):
+            if len(fold) < most:
+                precision[place] += precision[first] - _mean(best[: rows[place].shape[0]])
         return Evidence(
             points=points,
             precision=precision,
             fold_precision=folds,
-            distance=[shortfall(best, each) for each in rows],
+            distance=[shortfall(best[: each.shape[0]], each) for each in rows],
         )
 
     def mean_scores(self, points: Sequence[Any]) -> list[Array]:
