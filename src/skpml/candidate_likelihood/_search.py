@@ -24,6 +24,8 @@ _LEAST_NOISE, _MOST_NOISE = 0.6, 1.8
 _RATIOS = (10**0.5, (10**0.5) ** 0.5)
 # Settings that fall short of the best by more standard errors, on the rows so far, are not among the best of all rows.
 _FAR_BEHIND = 3.0
+# Times as many settings have their probabilities kept in the middle of a race as at its end.
+_SPARE = 3
 # Up to this many rows settings are compared in double precision.
 _FEW_ROWS = 1000
 
@@ -112,7 +114,10 @@ class SettingJudge(Judge):
                     self._scores.update({setting: [] for setting in some})
                 for place, scores in self._score_settings(some, fold):
                     self._note(some[place], scores, labels)
-                self._drop_scores()
+                # To look for the best takes time, too.
+                if len(self._scores) > _SPARE * self._keep:
+                    self._drop_scores()
+            self._drop_scores()
             evidence = self.evidence()
             distance = dict(zip(evidence.points, evidence.distance, strict=True))
             settings = [setting for setting in settings if distance[setting] <= _FAR_BEHIND]
