@@ -155,7 +155,9 @@ def test_a_killed_worker_is_survived(client, tmp_path):
 def draw(block_info=None):
     """Draw the rows of a partition of the data that no worker can hold."""
     ((start, stop), (_, width)) = block_info[None]["array-location"]
-    return np.roll(np.random.default_rng(0).random((stop - start, 1)) + np.arange(width) % 7, start % 100, axis=1)
+    return np.roll(
+        np.random.default_rng(0).random((stop - start, 1)) + np.arange(width) % 7, start % 100, axis=1
+    )
 
 
 @pytest.mark.slow
