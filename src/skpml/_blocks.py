@@ -175,6 +175,10 @@ class ReadRows(RowBlocks):
     def _read(self, rows: slice) -> Array:
         return self._transform(self._source[rows])
 
+    def take(self, rows: NDArray[np.intp]) -> Array:
+        """Return the features of some rows by number."""
+        return self._transform(self._source[rows])
+
 
 def read_rows(X: Any, transform: Callable[[Any], Array], n_columns: int) -> RowBlocks:
     """Return rows as blocks of features that are mapped anew on each pass, wherever the rows are."""

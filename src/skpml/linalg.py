@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -439,6 +439,30 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
     return lambda M: xp.asarray(matrix @ np.asarray(M), dtype=M.dtype)
 
 
+class Eigenbasis(Protocol):
+    """What solvers need of features Z (n×r) with ``ZᵀZ = diag(e)``; :class:`Spectrum` has Z in memory."""
+
+    @property
+    def values(self) -> Array:
+        """e."""
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+
+    def multiply(self, W: Array) -> Array:
+        """Compute ``Z W`` for W of shape (r, ...)."""
+
+    def multiply_transposed(self, T: Array) -> Array:
+        """Compute ``Zᵀ T`` for T of shape (n, ...)."""
+
+    def visit(self, W: Array, work: Callable[..., Any], *arrays: Array | None) -> tuple[Array, list[Any]]:
+        """Compute ``Zᵀ T`` and sums, where ``T, sums = work(Z W, *arrays)``, for all rows or in blocks of them."""
+
+    def sum_squares(self, shares: Array) -> Array:
+        """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
     """Centered features Z (n×r) with ``ZᵀZ = diag(e)``, scaled so that rows have mean squared length 1.
@@ -469,42 +493,79 @@ class Spectrum:
         """Map other rows to the same basis."""
         return (X - self.mean) @ self.directions
 
+    def multiply(self, W: Array) -> Array:
+        """Compute ``Z W`` for W of shape (r, ...), as one matrix product."""
+        return multiply_flat(self.rows, W)
+
+    def multiply_transposed(self, T: Array) -> Array:
+        """Compute ``Zᵀ T`` for T of shape (n, ...), as one matrix product."""
+        return multiply_flat(self.rows.T, T)
+
+    def visit(self, W: Array, work: Callable[..., Any], *arrays: Array | None) -> tuple[Array, list[Any]]:
+        """Compute ``Zᵀ T`` and sums, where ``T, sums = work(Z W, *arrays)``."""
+        T, sums = work(self.multiply(W), *arrays)
+        return self.multiply_transposed(T), list(sums)
+
+    def sum_squares(self, shares: Array) -> Array:
+        """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
+        return self.rows**2 @ shares
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return int(self.rows.shape[0])
+
+
+def multiply_flat(Z: Array, M: Array) -> Array:
+    """Compute ``Z @ M`` for M of shape (k, ...), as one matrix product."""
+    return (Z @ M.reshape((M.shape[0], -1))).reshape((Z.shape[0], *M.shape[1:]))
+
 
 def spectrum_of(X: Array) -> Spectrum:
     """Compute the eigenbasis of mapped features (n×d)."""
     xp = array_namespace(X)
     mean = xp.mean(X, axis=0)
     centered = X - mean
-    values, directions = xp.linalg.eigh(centered.T @ centered)
+    values, directions = spectrum_of_gram(centered.T @ centered, X.shape[0])
+    return Spectrum(rows=centered @ directions, values=values, mean=mean, directions=directions)
+
+
+def spectrum_of_gram(gram: Array, n_rows: int, smallest: float = _SMALLEST_SHARE) -> tuple[Array, Array]:
+    """Return values and directions of :class:`Spectrum` from the Gram matrix (d×d) of n centered rows.
+
+    Directions with a smaller share of the largest eigenvalue than ``smallest`` are left out.
+    """
+    xp = array_namespace(gram)
+    values, directions = xp.linalg.eigh(gram)
     values, directions = xp.flip(values, axis=0), xp.flip(directions, axis=1)
-    kept = int(xp.sum(xp.astype(values > _SMALLEST_SHARE * values[0], xp.int64)))
+    kept = int(xp.sum(xp.astype(values > smallest * values[0], xp.int64)))
     values = values[:kept]
-    squared_scale = X.shape[0] / float(xp.sum(values)) if kept else 1.0
-    directions = directions[:, :kept] * squared_scale**0.5
-    return Spectrum(
-        rows=centered @ directions, values=values * squared_scale, mean=mean, directions=directions
-    )
+    squared_scale = n_rows / float(xp.sum(values)) if kept else 1.0
+    return values * squared_scale, directions[:, :kept] * squared_scale**0.5
 
 
-def leverages(spectrum: Spectrum, gamma: Array) -> Array:
+def leverages(spectrum: Eigenbasis, gamma: Array) -> Array:
     """Compute h (n, s): the weight of a row's own target in its score."""
-    share = 1 / (spectrum.values[:, None] + gamma)
-    return spectrum.rows**2 @ share + 1 / spectrum.rows.shape[0]
+    return spectrum.sum_squares(1 / (spectrum.values[:, None] + gamma)) + 1 / spectrum.n_rows
+
+
+def ridge_coefficients(spectrum: Eigenbasis, targets: Array, gamma: Array) -> tuple[Array, Array]:
+    """Fit ridge regressions of targets (n, s, c), one weight per setting: W and b."""
+    b = array_namespace(targets).mean(targets, axis=0)
+    W = spectrum.multiply_transposed(targets - b)
+    return W / (spectrum.values[:, None, None] + gamma[None, :, None]), b
 
 
 def ridge_scores(
-    spectrum: Spectrum, targets: Array, gamma: Array, h: Array | None = None
+    spectrum: Eigenbasis, targets: Array, gamma: Array, h: Array | None = None
 ) -> tuple[Array, Array, Array]:
     """Fit ridge regressions of targets (n, s, c), one weight per setting: W, b and the leave-one-out scores.
 
     ``h`` are the :func:`leverages`, if known.
     """
     xp = array_namespace(targets)
-    b = xp.mean(targets, axis=0)
-    n, shape = targets.shape[0], targets.shape[1:]
-    W = (spectrum.rows.T @ (targets - b).reshape((n, -1))).reshape((-1, *shape))
-    W = W / (spectrum.values[:, None, None] + gamma[None, :, None])
-    scores = (spectrum.rows @ W.reshape((W.shape[0], -1))).reshape((n, *shape)) + b
+    W, b = ridge_coefficients(spectrum, targets, gamma)
+    scores = spectrum.multiply(W) + b
     h = (leverages(spectrum, gamma) if h is None else h)[:, :, None]
     # Leave-one-out is undefined for a row that alone decides its score.
     return W, b, (scores - h * targets) / xp.where(h < 1 - 1e-9, 1 - h, 1e-9)

@@ -14,10 +14,17 @@ from sklearn.base import clone
 from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from skpml._blocks import fits_in_memory, transform_rows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters, check_verified
 from skpml.base import BasePMLClassifier, MethodFacts
+from skpml.candidate_likelihood._in_blocks import (
+    MOST_MEMBERS,
+    fit_members,
+    map_in_blocks,
+    probabilities_of,
+)
 from skpml.candidate_likelihood._search import (
     FAMILIES,
     SettingJudge,
@@ -25,7 +32,7 @@ from skpml.candidate_likelihood._search import (
     search,
     search_quickly,
 )
-from skpml.features import RBFAnchors, as_dense, resolve_feature_map
+from skpml.features import RBFAnchors, as_dense, default_n_anchors, resolve_feature_map
 from skpml.likelihood import (
     VOTE_WIDTHS,
     Fit,
@@ -173,7 +180,9 @@ class CandidateLikelihood(BasePMLClassifier):
     Notes
     -----
     For n rows, a anchors, c labels, k tried settings and t steps of a fit, time is O(n a² + a³ + k t n a c), where the
-    search uses at most 6000 rows and 700 anchors, and memory is O(n (a + 8 c)).
+    search uses at most 6000 rows and 700 anchors, and memory is O(n (a + 8 c)). Mapped features that do not fit into
+    scikit-learn's ``working_memory`` are mapped anew on each pass, at most three settings are averaged, and memory is
+    O(n c + a²); not with votes, verified cells, a device or another feature map.
 
     Examples
     --------
@@ -285,10 +294,12 @@ class CandidateLikelihood(BasePMLClassifier):
         self.view_weights_ = self.scaler_.weights_
         if not self.scaler_.scale_.any():
             raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        verified = check_verified(self._verified, Y.shape, names=self.classes_)
+        if self._needs_blocks(X, verified):
+            return self._fit_in_blocks(X, Y, chosen, rates, random, report)
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random, self._widths(chosen))
-        verified = check_verified(self._verified, Y.shape, names=self.classes_)
         if self._votes is not None:
             return self._fit_votes(self._votes, maps, mapped, Y, verified)
         rows, folds = self._search_rows(scaled, labels, random)
@@ -316,23 +327,10 @@ class CandidateLikelihood(BasePMLClassifier):
             fits.update({fit.setting: (fit, spectrum) for fit in found})
         self._keep(chosen.members, widths, fits)
         each = [to_numpy(fits[member][0].probabilities(fits[member][1].rows)) for member in chosen.members]
-        # Labels of different noise rates have no order that the rows could show.
-        self.nested_labels_ = [
-            (inner, outer)
-            for inner, outer in find_nested_labels(labels)
-            if self.noise_rate_[inner] == self.noise_rate_[outer]
-        ]
-        eta = keep_nested_order(calibrate(np.mean(each, axis=0), self.calibration_), self.nested_labels_)
-        self.confidences_ = self._confidences(eta, labels, rows, chosen).astype(X.dtype)
+        eta = self._finish(np.mean(each, axis=0), labels, rows, chosen, X.dtype)
         if hasattr(self, "_given_folds") and chosen.held_out is not None and len(rows) == len(labels):
             self._held_out = np.empty_like(chosen.held_out)
             self._held_out[rows] = keep_nested_order(chosen.held_out, self.nested_labels_)
-        self.selection_: dict[str, Any] = {
-            "members": [asdict(member) for member in chosen.members],
-            "tried": chosen.tried,
-            "calibration": self.calibration_,
-            "level": chosen.level,
-        }
         if verified is None or not verified.any():
             return eta.astype(X.dtype)
         learned = self._learn(verified, labels, eta, self.confidences_, spectra[widths[0]])
@@ -341,6 +339,74 @@ class CandidateLikelihood(BasePMLClassifier):
             return eta.astype(X.dtype)
         used = {width: maps[width] for width in widths}
         return self._regress(learned.targets, used, spectra).astype(X.dtype)
+
+    def _finish(
+        self, mean: NDArray[Any], labels: NDArray[Any], rows: NDArray[np.intp], chosen: Bunch, dtype: Any
+    ) -> NDArray[Any]:
+        """Calibrate the mean of the members; set the confidences and what was chosen."""
+        # Labels of different noise rates have no order that the rows could show.
+        self.nested_labels_ = [
+            (inner, outer)
+            for inner, outer in find_nested_labels(labels)
+            if self.noise_rate_[inner] == self.noise_rate_[outer]
+        ]
+        eta = keep_nested_order(calibrate(mean, self.calibration_), self.nested_labels_)
+        self.confidences_ = self._confidences(eta, labels, rows, chosen).astype(dtype)
+        self.selection_: dict[str, Any] = {
+            "members": [asdict(member) for member in chosen.members],
+            "tried": chosen.tried,
+            "calibration": self.calibration_,
+            "level": chosen.level,
+        }
+        return eta
+
+    def _needs_blocks(self, X: Any, verified: NDArray[np.int8] | None) -> bool:
+        """Whether the mapped features of one kernel width would not fit into scikit-learn's ``working_memory``."""
+        special = self._votes is not None or verified is not None or self.device is not None
+        if special or not self._has_anchors or hasattr(self, "_given_folds"):
+            return False
+        n_anchors = self.n_anchors or default_n_anchors(X.shape[0])
+        return not fits_in_memory((X.shape[0], min(n_anchors, X.shape[0])), np.float64)
+
+    def _fit_in_blocks(
+        self,
+        X: Any,
+        Y: NDArray[Any],
+        chosen: Bunch | None,
+        rates: NDArray[Any] | None,
+        random: np.random.RandomState,
+        report: Callable[[float, str], None],
+    ) -> NDArray[Any]:
+        """Fit to rows that are mapped anew on each pass, in their own precision; settings are chosen as always."""
+        scaled = transform_rows(X, self.scaler_.transform)
+        maps, mapped = map_in_blocks(
+            scaled, self._widths(chosen), n_anchors=self.n_anchors, random_state=random
+        )
+        rows, folds = self._search_rows(scaled, Y, random)
+        exact = {width: values.take(rows).astype(np.float64) for width, values in mapped.items()}
+        reduced, labels = self._reduce(exact, np.arange(len(rows))), Y[rows].astype(np.float64)
+        report(0.05, "estimating the noise")
+        self._set_noise_rate(rates, reduced, labels)
+        if chosen is None:
+            chosen = self._choose(reduced, labels, folds, known=rates is not None, report=report)
+            chosen.members = chosen.members[:MOST_MEMBERS]
+        report(0.5, "learning from all rows")
+        self.calibration_ = chosen.calibration
+        del reduced, exact
+        widths = [width for width in maps if any(member.width == width for member in chosen.members)]
+        self.feature_maps_ = [maps[width] for width in widths]
+        fits: dict[Setting, tuple[Fit, Any]] = {}
+        total = np.zeros(Y.shape, dtype=Y.dtype)
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        for width in widths:
+            members = [member for member in chosen.members if member.width == width]
+            for fit, spectrum in fit_members(
+                mapped[width], Y, members, self.noise_rate_, random=random, **limits
+            ):
+                fits[fit.setting] = fit, spectrum
+                total += probabilities_of(fit, spectrum)
+        self._keep(chosen.members, widths, fits)
+        return self._finish(total / len(chosen.members), Y, rows, chosen, X.dtype).astype(X.dtype, copy=False)
 
     def _fit_votes(
         self,

@@ -5,6 +5,10 @@ Shared by :mod:`skpml.candidate_likelihood`, :mod:`skpml.deep` and :mod:`skpml.c
 
 # ruff: noqa: I001 -- sorted, one statement per module
 
+from skpml.likelihood._block_spectrum import (
+    BlockSpectrum as BlockSpectrum,
+    spectrum_of_blocks as spectrum_of_blocks,
+)
 from skpml.likelihood._cells import (
     certify_drops as certify_drops,
     estimate_share as estimate_share,

@@ -17,8 +17,8 @@ from array_api_compat import array_namespace
 from sklearn.utils import Bunch
 
 from skpml.likelihood._noise import likelihood_and_slope
-from skpml.likelihood._solvers import product, rotate_penalty, solve_least_squares, solve_logistic
-from skpml.linalg import Array, Spectrum, ridge_scores
+from skpml.likelihood._solvers import rotate_penalty, solve_least_squares, solve_logistic
+from skpml.linalg import Array, Spectrum, multiply_flat, ridge_scores
 
 # Directions with an eigenvalue above this share of γ are leading. The step in the other directions makes up for most of
 # what a large share loses; targets have no such step.
@@ -60,11 +60,11 @@ def solve_leading_logistic(
     )
     W, b = xp.astype(found.coef, Y.dtype), xp.astype(found.intercept, Y.dtype)
     count = W.shape[0]
-    logits = product(spectrum.rows[:, :count], W) + b
+    logits = multiply_flat(spectrum.rows[:, :count], W) + b
     slope = likelihood_and_slope(logits, rho, Y[:, None, :], one_true)[1]
     basis, shrink, curvature = rotate_penalty(covariance, gamma, one_true)
     weight = curvature * spectrum.values[count:, None, None] + shrink
-    rest = (product(spectrum.rows[:, count:].T, slope) @ basis / weight) @ basis.T
+    rest = (multiply_flat(spectrum.rows[:, count:].T, slope) @ basis / weight) @ basis.T
     return Bunch(coef=xp.concat([W, rest]), intercept=b, history=found.history, converged=found.converged)
 
 

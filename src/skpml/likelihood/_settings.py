@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 from skpml.likelihood._leading import solve_leading_least_squares, solve_leading_logistic
 from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
 from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic
-from skpml.linalg import Array, Spectrum, ridge_scores
+from skpml.linalg import Array, Spectrum, ridge_coefficients, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
 
@@ -76,7 +76,7 @@ def to_probability(scores: Array, *, family: Family, one_true: bool, rates: Arra
 
 
 def fit_settings(
-    spectrum: Spectrum,
+    spectrum: Any,
     Y: Array,
     settings: Sequence[Setting],
     rates: Array,
@@ -87,12 +87,14 @@ def fit_settings(
     tol: float = 1e-5,
     pilot_rounds: int = 60,
     leading: bool = False,
+    starts: Mapping[Setting, tuple[Array, Array]] | None = None,
 ) -> Iterator[Fit]:
     """Fit settings of one kernel width, those of a family together, at most ``batch`` at a time.
 
-    Memory is ``batch`` times the scores, whatever the number of settings. ``rates`` (c) are the estimated noise rates,
-    ``covariance`` is that of :func:`pilot_covariance`, if it is known; else it gets ``pilot_rounds``. With
-    ``leading``, only the leading directions are iterated on: see :mod:`skpml.likelihood._leading`.
+    ``spectrum`` is an eigenbasis; ``leading`` needs one whose rows are in memory, and iterates on its leading directions
+    only: see :mod:`skpml.likelihood._leading`. Memory is ``batch`` times the scores, whatever the number of settings.
+    ``rates`` (c) are the estimated noise rates, ``covariance`` is that of :func:`pilot_covariance`, if it is known; else
+    it gets ``pilot_rounds``. ``starts`` are W (r, c) and b (c) to begin with, for all settings.
     """
     least_squares = solve_leading_least_squares if leading else solve_least_squares
     logistic = solve_leading_logistic if leading else solve_logistic
@@ -110,9 +112,12 @@ def fit_settings(
                 "max_iter": max_iter,
                 "tol": tol,
             }
+            if starts is not None:
+                W, b = zip(*(starts[setting] for setting in some), strict=True)
+                problem["start"] = xp.stack(W, axis=1), xp.stack(b)
             if family == "ridge":
                 targets = xp.broadcast_to(Y[:, None, :], (Y.shape[0], len(some), Y.shape[1]))
-                coef, intercept, _ = ridge_scores(spectrum, targets, problem["gamma"])
+                coef, intercept = ridge_coefficients(spectrum, targets, problem["gamma"])
                 history, converged = [[0.0]] * len(some), [True] * len(some)
                 found = Bunch(coef=coef, intercept=intercept, history=history, converged=converged)
             elif family == "least-squares":

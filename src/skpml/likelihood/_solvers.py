@@ -20,7 +20,7 @@ from array_api_compat import array_namespace, device, is_numpy_namespace
 from sklearn.utils import Bunch, gen_batches
 
 from skpml.likelihood._noise import given_one, likelihood_and_slope, posterior
-from skpml.linalg import Array, Spectrum, leverages, ridge_scores
+from skpml.linalg import Array, Eigenbasis, leverages, ridge_scores
 
 # Largest eigenvalue of the covariance of independent labels, and of labels of which at least one is true.
 _CURVATURE, _CURVATURE_GIVEN_ONE = 0.25, 0.5
@@ -35,13 +35,14 @@ _CELLS_AT_ONCE = 1 << 16
 
 
 def solve_logistic(
-    spectrum: Spectrum,
+    spectrum: Eigenbasis,
     Y: Array,
     *,
     gamma: Array,
     rho: Array,
     one_true: Array | None = None,
     covariance: Array | None = None,
+    start: tuple[Array, Array] | None = None,
     memory: int = 5,
     max_iter: int = 1000,
     tol: float = 1e-5,
@@ -56,8 +57,8 @@ def solve_logistic(
     are those of L-BFGS; one that lowers the objective is undone, and a plain step is taken.
 
     ``gamma`` (s) is above 0, ``rho`` (s, c) between 0 and 1; ``one_true`` (n, 1, 1) marks rows that have a true label
-    (None: no row is assumed to); ``covariance`` (c, c) is B (None: I); L-BFGS uses ``memory`` earlier steps, and 0 takes
-    plain steps only.
+    (None: no row is assumed to); ``covariance`` (c, c) is B (None: I); ``start`` are W (r, s, c) and b (s, c) to begin
+    with (None: no row is told from another); L-BFGS uses ``memory`` earlier steps, and 0 takes plain steps only.
     A setting has converged when no entry of the gradient of its objective, divided by n, exceeds ``tol``.
 
     Returns ``coef`` (r, s, c), ``intercept`` (s, c), ``converged`` (s) and ``history``, for each setting the penalized
@@ -65,7 +66,9 @@ def solve_logistic(
     """
     xp, n_settings = array_namespace(Y), gamma.shape[0]
     whole = objective = _Objective(spectrum, Y, gamma, rho, one_true, covariance)
-    x = xp.zeros((spectrum.rows.shape[1] + 1, *rho.shape), dtype=Y.dtype, device=device(Y))
+    x = xp.zeros((spectrum.values.shape[0] + 1, *rho.shape), dtype=Y.dtype, device=device(Y))
+    if start is not None:
+        x = objective.scale(*start)
     found = xp.zeros_like(x)
     history: list[list[float]] = [[] for _ in range(n_settings)]
     converged, active = [False] * n_settings, list(range(n_settings))
@@ -104,12 +107,18 @@ class _Objective:
     """The penalized log-likelihood in scaled variables (r+1, s, c); the last row is that of the intercepts."""
 
     def __init__(
-        self, spectrum: Spectrum, Y: Array, gamma: Array, rho: Array, one_true: Array | None, B: Array | None
+        self,
+        spectrum: Eigenbasis,
+        Y: Array,
+        gamma: Array,
+        rho: Array,
+        one_true: Array | None,
+        B: Array | None,
     ) -> None:
         xp = array_namespace(Y)
         identity = xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y))
         self.basis, self.shrink, curvature = rotate_penalty(identity if B is None else B, gamma, one_true)
-        self.Z, self.labels, self.one_true, self.rho = spectrum.rows, Y[:, None, :], one_true, rho
+        self.spectrum, self.labels, self.one_true, self.rho = spectrum, Y[:, None, :], one_true, rho
         self.start = prior_logits(Y, rho)
         self.unit = 1 / xp.sqrt(curvature * spectrum.values[:, None, None] + self.shrink)
         self.unit_b = (curvature * Y.shape[0]) ** -0.5
@@ -125,19 +134,29 @@ class _Objective:
         """Return W and b."""
         return (x[:-1, ...] * self.unit) @ self.basis.T, self.start + x[-1, ...] * self.unit_b
 
+    def scale(self, W: Array, b: Array) -> Array:
+        """Return the variables of W and b."""
+        rotated = (W @ self.basis) / self.unit
+        return array_namespace(W).concat([rotated, ((b - self.start) / self.unit_b)[None, ...]])
+
     def evaluate(self, x: Array) -> tuple[Array, Array, Array]:
         """Return the value (s), the gradient, and the largest entry (s) of the unscaled gradient divided by n."""
         xp = array_namespace(x)
         W, b = self.parameters(x)
-        logits = product(self.Z, W) + b
         rotated = x[:-1, ...] * self.unit
-        value, slope = _slope_by_blocks(logits, self.rho, self.labels, self.one_true)
-        # In single precision, the rounding of a sum over rows would hide what late steps gain.
+
+        def find_slope(
+            scores: Array, labels: Array, one_true: Array | None
+        ) -> tuple[Array, tuple[Array, Array]]:
+            value, slope = _slope_by_blocks(scores + b, self.rho, labels, one_true)
+            # In single precision, the rounding of a sum over rows would hide what late steps gain.
+            return slope, (xp.sum(value, axis=0, dtype=xp.float64), xp.sum(slope, axis=0))
+
+        slope_W, (value, slope_b) = self.spectrum.visit(W, find_slope, self.labels, self.one_true)
         penalty = xp.sum(self.shrink * rotated**2, axis=(0, 2), dtype=xp.float64)
-        value = xp.sum(value, axis=0, dtype=xp.float64) - 0.5 * penalty
-        slope_b = xp.sum(slope, axis=0)[None, ...]
-        slope_W = product(self.Z.T, slope) @ self.basis - self.shrink * rotated
-        steepest = xp.max(xp.abs(xp.concat([slope_W, slope_b])), axis=(0, 2)) / logits.shape[0]
+        value, slope_b = value - 0.5 * penalty, slope_b[None, ...]
+        slope_W = slope_W @ self.basis - self.shrink * rotated
+        steepest = xp.max(xp.abs(xp.concat([slope_W, slope_b])), axis=(0, 2)) / self.spectrum.n_rows
         return value, xp.concat([slope_W * self.unit, slope_b * self.unit_b]), steepest
 
 
@@ -196,12 +215,13 @@ class _Steps:
 
 
 def solve_least_squares(
-    spectrum: Spectrum,
+    spectrum: Eigenbasis,
     Y: Array,
     *,
     gamma: Array,
     rho: Array,
     one_true: Array | None = None,
+    start: tuple[Array, Array] | None = None,
     max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> Bunch:
@@ -218,8 +238,11 @@ def solve_least_squares(
     """
     xp, tol, labels = array_namespace(Y), 10 * tol, Y[:, None, :]
     mean = xp.mean(Y, axis=0)
-    start = (mean - rho) / xp.where(mean > 0, mean * (1 - rho), 1.0)
-    R = labels * xp.clip(start, 0.05, 1.0)
+    prior = (mean - rho) / xp.where(mean > 0, mean * (1 - rho), 1.0)
+    if start is None:
+        R = labels * xp.clip(prior, 0.05, 1.0)
+    else:
+        R = _posterior_by_blocks(spectrum.multiply(start[0]) + start[1], rho, labels, one_true)
     n_settings = gamma.shape[0]
     history: list[list[float]] = [[] for _ in range(n_settings)]
     length = [1.0] * n_settings
@@ -270,11 +293,6 @@ def prior_logits(Y: Array, rho: Array) -> Array:
     xp = array_namespace(Y)
     rate = xp.clip((xp.mean(Y, axis=0) - rho) / (1 - rho), _LEAST_PRIOR, _LARGEST_PRIOR)
     return xp.log(rate / (1 - rate))
-
-
-def product(Z: Array, M: Array) -> Array:
-    """Return ``Z @ M`` for M of shape (k, s, c), as one matrix product."""
-    return (Z @ M.reshape((M.shape[0], -1))).reshape((Z.shape[0], *M.shape[1:]))
 
 
 def _slope_by_blocks(logits: Array, rho: Array, labels: Array, one_true: Array | None) -> tuple[Array, Array]:

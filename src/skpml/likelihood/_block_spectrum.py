@@ -1,0 +1,105 @@
+"""The eigenbasis of mapped features that are not in memory all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpml._blocks import RowBlocks
+from skpml.linalg import Array, lower_gram, spectrum_of_gram, tall_product
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockSpectrum:
+    """What :class:`skpml.linalg.Spectrum` is, for row blocks X: ``Z = (X − mean) @ directions`` is never formed.
+
+    A product with Z is one with X, after the small matrix was multiplied by the directions.
+    """
+
+    blocks: RowBlocks
+    values: NDArray[Any]
+    mean: NDArray[Any]
+    directions: NDArray[Any]
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return self.blocks.shape[0]
+
+    def multiply(self, W: Array) -> Array:
+        """Compute ``Z W`` for W of shape (r, ...)."""
+        coef, shift = self._on_features(W)
+        (found,), _ = self.blocks.visit(lambda X: ((_multiply(X, coef, shift, W.shape[1:]),), ()))
+        return found
+
+    def multiply_transposed(self, T: Array) -> Array:
+        """Compute ``Zᵀ T`` for T of shape (n, ...)."""
+        _, (product, total) = self.blocks.visit(lambda X, rows: ((), _sum_products(X, rows)), T)
+        return self._from_features(product, total, T)
+
+    def visit(self, W: Array, work: Callable[..., Any], *arrays: Array | None) -> tuple[Array, list[Any]]:
+        """Compute ``Zᵀ T`` and sums in one pass, where ``T, sums = work(Z W, *arrays)`` for each block."""
+        coef, shift = self._on_features(W)
+
+        def visit_block(X: Array, *rows: Array | None) -> tuple[tuple[()], tuple[Any, ...]]:
+            T, sums = work(_multiply(X, coef, shift, W.shape[1:]), *rows)
+            return (), (*_sum_products(X, T), *sums)
+
+        _, (product, total, *sums) = self.blocks.visit(visit_block, *arrays)
+        return self._from_features(product, total, W), sums
+
+    def sum_squares(self, shares: Array) -> Array:
+        """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
+        coef, shift = self._on_features(np.eye(len(self.values), dtype=self.directions.dtype))
+
+        def square(X: Array) -> tuple[tuple[Array], tuple[()]]:
+            return (((tall_product(X, coef) - shift) ** 2 @ shares),), ()
+
+        (found,), _ = self.blocks.visit(square)
+        return found
+
+    def express(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return W (r, ...) and b for which ``Z W + b`` is ``X coef + intercept``, but for directions that Z lacks."""
+        squared_scale = float((self.directions[:, 0] ** 2).sum())
+        W = self.directions.T @ coef / squared_scale
+        return W.astype(coef.dtype, copy=False), intercept + self.mean @ coef
+
+    def _on_features(self, W: Array) -> tuple[Array, Array]:
+        """Return coefficients of the features (d, k), and what the mean adds to the scores (k)."""
+        coef = self.directions @ W.reshape((W.shape[0], -1)).astype(self.directions.dtype, copy=False)
+        return coef, self.mean @ coef
+
+    def _from_features(self, product: Array, total: Array, like: Array) -> Array:
+        """Return ``Zᵀ T`` from ``Xᵀ T`` (d, k) and the sums of the columns of T (k)."""
+        found = self.directions.T @ (product - self.mean[:, None] * total)
+        return found.reshape((-1, *like.shape[1:])).astype(like.dtype, copy=False)
+
+
+def spectrum_of_blocks(blocks: RowBlocks) -> BlockSpectrum:
+    """Compute the eigenbasis of mapped features, in one pass over them; see :func:`skpml.linalg.spectrum_of`."""
+    _, (gram, total) = blocks.visit(_sum_gram)
+    n, mean = blocks.shape[0], total / blocks.shape[0]
+    lower = np.tril(gram)
+    centered = lower + np.tril(gram, -1).T - n * np.outer(mean, mean)
+    dtype = blocks.like.dtype
+    # Sums within a block have the precision of the features.
+    values, directions = spectrum_of_gram(centered, n, smallest=10 * float(np.finfo(dtype).eps))
+    small = {"values": values, "mean": mean, "directions": directions}
+    return BlockSpectrum(blocks=blocks, **{name: each.astype(dtype) for name, each in small.items()})
+
+
+def _sum_gram(X: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+    return (), (lower_gram(X).astype(np.float64), X.sum(axis=0, dtype=np.float64))
+
+
+def _multiply(X: Array, coef: Array, shift: Array, shape: tuple[int, ...]) -> Array:
+    return np.ascontiguousarray(tall_product(X, coef) - shift).reshape((X.shape[0], *shape))
+
+
+def _sum_products(X: Array, T: Array) -> tuple[Array, Array]:
+    flat = T.reshape((T.shape[0], -1)).astype(X.dtype, copy=False)
+    return tall_product(X, flat, transpose=True).astype(np.float64), flat.sum(axis=0, dtype=np.float64)

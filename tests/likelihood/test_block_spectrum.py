@@ -1,0 +1,131 @@
+"""The eigenbasis of row blocks is that of the rows, and a fit in it is the fit in memory."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn import config_context
+
+from skpml import CandidateLikelihood
+from skpml._blocks import ReadRows
+from skpml.likelihood import BlockSpectrum, spectrum_of_blocks
+from skpml.likelihood._solvers import solve_least_squares, solve_logistic
+from skpml.linalg import leverages, ridge_scores, spectrum_of
+
+# MiB: some tens of rows at a time.
+SMALL = 0.02
+
+
+def problem(n=300, d=8, c=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, d)) * np.geomspace(3, 0.1, d) + 1).astype(dtype)
+    truth = X @ rng.normal(size=(d, c)) > 1
+    return X, (truth | (rng.random((n, c)) < 0.3)).astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    with config_context(working_memory=SMALL):
+        yield
+
+
+def in_blocks(X):
+    return spectrum_of_blocks(ReadRows(X, lambda rows: rows * 1.0, X.shape[1]))
+
+
+def test_products_are_those_of_the_rows():
+    X, Y = problem()
+    rng = np.random.default_rng(1)
+    expected, found = spectrum_of(X), in_blocks(X)
+    assert isinstance(found, BlockSpectrum)
+    assert_allclose(found.values, expected.values, rtol=1e-9)
+    # Directions are known up to their sign.
+    sign = np.sign((found.directions * expected.directions).sum(axis=0))
+    W, T = rng.normal(size=(8, 2, 4)), rng.normal(size=(300, 2, 4))
+    assert_allclose(found.multiply(W * sign[:, None, None]), expected.multiply(W), atol=1e-9)
+    turned = expected.multiply_transposed(T) * sign[:, None, None]
+    assert_allclose(found.multiply_transposed(T), turned, atol=1e-8)
+    gamma = np.array([0.1, 2.0])
+    assert_allclose(leverages(found, gamma), leverages(expected, gamma), rtol=1e-9)
+    targets = np.broadcast_to(Y[:, None, :], (300, 2, 4))
+    assert_allclose(
+        ridge_scores(found, targets, gamma)[2], ridge_scores(expected, targets, gamma)[2], atol=1e-9
+    )
+
+
+def test_a_visit_is_both_products():
+    X, Y = problem()
+    found, W = in_blocks(X), np.random.default_rng(1).normal(size=(8, 2, 4))
+
+    def work(scores, labels):
+        return scores**2 * labels[:, None, :], (scores.sum(axis=0),)
+
+    product, (total,) = found.visit(W, work, Y)
+    scores = found.multiply(W)
+    assert_allclose(total, scores.sum(axis=0), atol=1e-9)
+    assert_allclose(product, found.multiply_transposed(scores**2 * Y[:, None, :]), atol=1e-8)
+
+
+def test_coefficients_of_features_are_expressed():
+    X, _ = problem()
+    coef, intercept = np.random.default_rng(1).normal(size=(8, 3)), np.array([1.0, -2, 0])
+    found = in_blocks(X)
+    W, b = found.express(coef, intercept)
+    assert_allclose(found.multiply(W) + b, X @ coef + intercept, atol=1e-9)
+
+
+@pytest.mark.parametrize("one_true", [False, True])
+@pytest.mark.parametrize("solve", [solve_logistic, solve_least_squares])
+def test_solvers_in_blocks_and_in_memory_agree(solve, one_true):
+    X, Y = problem()
+    options = dict(
+        gamma=np.array([0.5, 3.0]),
+        rho=np.full((2, 4), 0.25),
+        one_true=Y.any(axis=1)[:, None, None] if one_true else None,
+        tol=1e-7,
+    )
+    expected, found = spectrum_of(X), in_blocks(X)
+    whole, parts = solve(expected, Y, **options), solve(found, Y, **options)
+    scores = expected.multiply(whole.coef) + whole.intercept
+    assert_allclose(found.multiply(parts.coef) + parts.intercept, scores, atol=1e-4)
+    # A logistic fit that starts at the solution ends there. Targets of least squares are those of other scores, of
+    # the regressions without each row, so that it takes a few steps.
+    again = solve(found, Y, **options, start=(parts.coef, parts.intercept))
+    if solve is solve_logistic:
+        assert max(len(history) for history in again.history) <= 2
+    for short, long in zip(again.history, parts.history, strict=True):
+        assert len(short) < len(long)
+    assert_allclose(again.coef, parts.coef, atol=1e-4)
+
+
+FIXED = dict(gamma=0.3, noise_rate=0.2, kernel_width=1.0, n_anchors=40, random_state=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("family", ["ridge", "least-squares", "logistic"])
+def test_a_fit_with_little_memory_is_nearly_the_same(family, dtype):
+    """The start and the label covariance are those of 409 of the 2,000 rows, and few steps are taken with all rows."""
+    X, Y = problem(n=2000, dtype=dtype)
+    model = CandidateLikelihood(family=family, at_least_one=False, on_empty="ignore", **FIXED)
+    with config_context(working_memory=1024):
+        expected = model.fit(X, Y).predict_proba(X)
+        confidences = model.confidences_
+    with config_context(working_memory=0.5):
+        found = model.fit(X, Y)
+        difference = abs(found.predict_proba(X) - expected)
+    assert found.confidences_.dtype == dtype
+    assert difference.mean() < 0.005
+    assert difference.max() < 0.05
+    assert abs(found.confidences_ - confidences).mean() < 0.005
+
+
+def test_a_search_with_little_memory_keeps_few_members():
+    X, Y = problem(n=2000)
+    model = CandidateLikelihood(family="ridge", n_anchors=40, random_state=0, on_empty="ignore")
+    with config_context(working_memory=1024):
+        expected = model.fit(X, Y).predict_proba(X)
+    with config_context(working_memory=0.5):
+        found = model.fit(X, Y)
+    assert 1 <= len(found.selection_["members"]) <= 3
+    assert len(found.coef_) == len(found.selection_["members"])
+    assert_allclose(found.confidences_[Y == 0], 0)
+    assert abs(found.predict_proba(X) - expected).mean() < 0.02
