@@ -8,7 +8,7 @@ from sklearn import config_context
 from skpml import CandidateLikelihood
 from skpml._blocks import ReadRows
 from skpml.likelihood import BlockSpectrum, spectrum_of_blocks
-from skpml.likelihood._solvers import solve_least_squares, solve_logistic
+from skpml.likelihood._solvers import solve_least_squares, solve_logistic, targets_of
 from skpml.linalg import leverages, ridge_scores, spectrum_of
 
 # MiB: some tens of rows at a time.
@@ -89,7 +89,10 @@ def test_solvers_in_blocks_and_in_memory_agree(solve, one_true):
     assert_allclose(found.multiply(parts.coef) + parts.intercept, scores, atol=1e-4)
     # A logistic fit that starts at the solution ends there. Targets of least squares are those of other scores, of
     # the regressions without each row, so that it takes a few steps.
-    again = solve(found, Y, **options, start=(parts.coef, parts.intercept))
+    start = (parts.coef, parts.intercept)
+    if solve is solve_least_squares:
+        start = targets_of(found, Y, *start, rho=options["rho"], one_true=options["one_true"])
+    again = solve(found, Y, **options, start=start)
     if solve is solve_logistic:
         assert max(len(history) for history in again.history) <= 2
     for short, long in zip(again.history, parts.history, strict=True):

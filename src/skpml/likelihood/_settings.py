@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 
 from skpml.likelihood._leading import solve_leading_least_squares, solve_leading_logistic
 from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
-from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic
+from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic, targets_of
 from skpml.linalg import Array, Spectrum, ridge_coefficients, ridge_scores
 
 Family = Literal["ridge", "least-squares", "logistic"]
@@ -115,6 +115,9 @@ def fit_settings(
             if starts is not None:
                 W, b = zip(*(starts[setting] for setting in some), strict=True)
                 problem["start"] = xp.stack(W, axis=1), xp.stack(b)
+                if family == "least-squares":
+                    known = {"rho": problem["rho"], "one_true": problem["one_true"]}
+                    problem["start"] = targets_of(spectrum, Y, *problem["start"], **known)
             if family == "ridge":
                 targets = xp.broadcast_to(Y[:, None, :], (Y.shape[0], len(some), Y.shape[1]))
                 coef, intercept = ridge_coefficients(spectrum, targets, problem["gamma"])

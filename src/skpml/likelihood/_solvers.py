@@ -221,7 +221,7 @@ def solve_least_squares(
     gamma: Array,
     rho: Array,
     one_true: Array | None = None,
-    start: tuple[Array, Array] | None = None,
+    start: Array | None = None,
     max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> Bunch:
@@ -231,7 +231,9 @@ def solve_least_squares(
     symmetric one. Small γ makes eigenvalues below −1, and R ← F(R) then swings between two states. So a setting whose
     step turns back takes shorter steps, R ← R + θ (F(R) − R), which contract those directions.
 
-    Parameters are those of :func:`solve_logistic`. A setting has converged when no entry of F(R) − R exceeds ten times
+    Parameters are those of :func:`solve_logistic`; ``start`` is R (n, s, c) to begin with.
+
+    A setting has converged when no entry of F(R) − R exceeds ten times
     ``tol``: a target is the probability of one cell, where a gradient is a mean over rows. ``history`` is the largest of
     these entries before each step; ``targets`` is R, and ``held_out`` the probabilities of rows in the regression without
     them, both (n, s, c).
@@ -239,10 +241,7 @@ def solve_least_squares(
     xp, tol, labels = array_namespace(Y), 10 * tol, Y[:, None, :]
     mean = xp.mean(Y, axis=0)
     prior = (mean - rho) / xp.where(mean > 0, mean * (1 - rho), 1.0)
-    if start is None:
-        R = labels * xp.clip(prior, 0.05, 1.0)
-    else:
-        R = _posterior_by_blocks(spectrum.multiply(start[0]) + start[1], rho, labels, one_true)
+    R = labels * xp.clip(prior, 0.05, 1.0) if start is None else xp.asarray(start, copy=True)
     n_settings = gamma.shape[0]
     history: list[list[float]] = [[] for _ in range(n_settings)]
     length = [1.0] * n_settings
@@ -274,6 +273,13 @@ def solve_least_squares(
     return Bunch(
         coef=W, intercept=b, history=history, converged=converged, targets=R, held_out=_clip(held_out)
     )
+
+
+def targets_of(
+    spectrum: Eigenbasis, Y: Array, W: Array, b: Array, *, rho: Array, one_true: Array | None
+) -> Array:
+    """Return the posterior (n, s, c) under linear scores ``Z W + b``, to start least squares from."""
+    return _posterior_by_blocks(spectrum.multiply(W) + b, rho, Y[:, None, :], one_true)
 
 
 def label_covariance(R: Array, *, share: float = 0.7) -> Array:
