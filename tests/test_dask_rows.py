@@ -6,12 +6,15 @@ import time
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context, get_config
 
 from skpml import PMLMA
+from skpml._dask_rows import DaskRows
 from skpml.baselines import PMLNI
 from skpml.reference import CandidateRidge
 
-da = pytest.importorskip("dask.array", reason="dask is not installed")
+dask = pytest.importorskip("dask", reason="dask is not installed")
+da = pytest.importorskip("dask.array")
 
 
 def rows(n=300, d=6, c=4, seed=0):
@@ -95,18 +98,64 @@ def test_data_frames_keep_their_names():
     assert_allclose(model.decision_function(lazy).compute(), expected, atol=1e-8)
 
 
-def test_the_whole_array_is_never_in_one_place():
-    """No task and no caller sees more rows than a partition has."""
+@pytest.mark.parametrize("alignment_weight", [0.0, 0.01])
+def test_few_rows_come_to_the_caller(alignment_weight, monkeypatch):
+    """Pivots, anchors and the cells of the neighbor search come in parts; nothing reads all rows at once."""
     X, Y = rows(n=12_000)
-    seen = []
+    brought = []
+    plain = DaskRows.__getitem__
 
-    def read(block):
-        seen.append(len(block))
-        return block
+    def bring(self, chosen):
+        found = plain(self, chosen)
+        brought.append(len(found))
+        return found
 
-    lazy = da.from_array(X, chunks=(1000, 6)).map_blocks(read, dtype=X.dtype)
-    PMLMA(n_anchors=40, alignment_weight=0.0, random_state=0).fit(lazy, Y)
-    assert max(seen) <= 1000
+    monkeypatch.setattr(DaskRows, "__getitem__", bring)
+    lazy = da.from_array(X, chunks=(1000, 6))
+    model = PMLMA(n_anchors=40, alignment_weight=alignment_weight, random_state=0)
+    with config_context(working_memory=1):
+        model.fit(lazy, Y)
+    assert max(brought) < 10_000
+    if alignment_weight == 0:
+        # The anchors alone.
+        assert brought == [40]
+    expected = PMLMA(n_anchors=40, alignment_weight=alignment_weight, random_state=0).fit(X, Y)
+    assert_allclose(model.confidences_, expected.confidences_, atol=1e-6)
+
+
+def test_empty_partitions_are_passed_over():
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    X, Y = rows()
+    X = X[np.argsort(X[:, 0])]
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    lazy = dd.from_pandas(frame, npartitions=4)
+    lazy = lazy[lazy.a > X[149, 0]]
+    model = PMLMA(n_anchors=40, random_state=0).fit(lazy, Y[150:])
+    expected = PMLMA(n_anchors=40, random_state=0).fit(frame[150:], Y[150:]).predict(frame[150:])
+    assert_array_equal(model.predict(lazy).compute(), expected)
+
+
+def test_names_of_labels_and_features_of_data_frames_are_kept():
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    X, Y = rows()
+    frame, labels = pd.DataFrame(X, columns=list("abcdef")), pd.DataFrame(Y, columns=list("wxyz"))
+    for model in (PMLMA(n_anchors=40), PMLNI()):
+        model.fit(dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=2))
+        assert model.classes_.tolist() == list("wxyz")
+        assert model.feature_names_in_.tolist() == list("abcdef")
+
+
+def test_the_memory_of_the_caller_holds_on_every_thread():
+    seen = set()
+
+    def work(block):
+        seen.add(get_config()["working_memory"])
+        return (), (len(block),)
+
+    blocks = DaskRows(da.from_array(rows()[0], chunks=(90, 6))).blocks(np.abs, 6)
+    with config_context(working_memory=7), dask.config.set(scheduler="threads"):
+        blocks.visit(work)
+    assert seen == {7}
 
 
 def test_bad_input_is_named():
@@ -116,6 +165,8 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="NaN in row 250, column 3"):
         PMLMA().fit(da.from_array(bad, chunks=(90, 6)), Y)
     lazy = da.from_array(X, chunks=(90, 6))
+    with pytest.raises(ValueError, match="X should hold numbers"):
+        PMLMA().fit(lazy.astype(complex), Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PMLMA().fit(lazy, Y[:-1])
     with pytest.raises(ValueError, match="tune=True needs X in memory"):

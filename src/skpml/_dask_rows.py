@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn import config_context, get_config
 
 from skpml._blocks import LazyRows, ReadRows, RowBlocks, StoredRows, Work
 
@@ -32,7 +33,8 @@ def _dask() -> Any:
 
 def is_dask(X: Any) -> bool:
     """Whether X is a dask array or data frame, without importing dask."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+    known = type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+    return known and (hasattr(X, "chunks") or hasattr(X, "to_dask_array"))
 
 
 def as_dask_array(X: Any) -> Any:
@@ -44,6 +46,16 @@ def as_dask_array(X: Any) -> Any:
     if any(np.isnan(length) for length in X.chunks[0]):
         X = X.compute_chunk_sizes()
     return X
+
+
+def drop_empty_partitions(X: Any) -> Any:
+    """Return a dask array without partitions of no rows, which a filter may leave."""
+    if all(X.chunks[0]) or not X.shape[0]:
+        return X
+    import dask.array
+
+    concatenate: Any = dask.array.concatenate
+    return concatenate([X.blocks[place] for place, length in enumerate(X.chunks[0]) if length])
 
 
 class DaskRows(LazyRows):
@@ -92,6 +104,8 @@ class DaskRows(LazyRows):
         low, high = _dask().compute(self.array.min(axis=0), self.array.max(axis=0))
         return np.asarray(low), np.asarray(high)
 
+    # The methods below read rows where they are, before any transformation.
+
     def slices_of_partitions(self) -> list[slice]:
         """Return the rows of each partition."""
         ends = np.cumsum(self.lengths).tolist()
@@ -133,7 +147,8 @@ class DaskBlocks(RowBlocks):
         super().__init__((rows.shape[0], n_columns), np.empty((1, 1), rows.dtype))
         self._partitions = rows.slices_of_partitions()
         self._sources = rows.array.to_delayed().ravel().tolist()
-        self._map = rows._transform_rows
+        # Sent once: a map may hold thousands of anchors.
+        self._map = _dask().delayed(_Sent(rows._transform_rows), pure=False).persist()
         self._n_columns = n_columns
 
     def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
@@ -146,9 +161,11 @@ class DaskBlocks(RowBlocks):
         """Send the rows of an array to the workers."""
         if isinstance(values, Parts):
             return values
-        values = np.asarray(values, dtype=self.like.dtype)
-        parts = [_dask().delayed(values[rows], pure=False) for rows in self._slices(0, features=False)]
-        return Parts(parts, values.shape, values.dtype)
+        values = np.asarray(values)
+        if values.dtype.kind != "f":
+            values = values.astype(self.like.dtype)
+        parts = [_dask().delayed(values[rows], pure=False) for rows in self._partitions]
+        return Parts(list(_dask().persist(*parts)), values.shape, values.dtype)
 
     def from_rows(self, array: Parts) -> NDArray[Any]:
         """Bring a thin array back."""
@@ -157,7 +174,7 @@ class DaskBlocks(RowBlocks):
     def graph_operator(self, similarity: Any) -> Callable[[Any], Parts]:
         """Return ``M ↦ S M``; a task has the rows of S of its partition, and gets the whole of M for a moment."""
         matrix = scipy.sparse.csr_array(similarity, dtype=self.like.dtype)
-        pieces = [_dask().delayed(matrix[rows], pure=False) for rows in self._slices(0, features=False)]
+        pieces = _dask().persist(*(_dask().delayed(matrix[rows], pure=False) for rows in self._partitions))
         multiply = _dask().delayed(_multiply_neighbors, pure=False)
 
         def apply(M: Parts) -> Parts:
@@ -173,7 +190,8 @@ class DaskBlocks(RowBlocks):
         tasks = []
         for place, source in enumerate(self._sources):
             own = [None if parts is None else parts[place] for parts in given]
-            tasks.append(run(work, self._map, self._n_columns, source if features else None, *own))
+            kept = source if features else None
+            tasks.append(run(work, self._map, self._n_columns, get_config()["working_memory"], kept, *own))
         tasks = list(_dask().persist(*tasks))
         described = _dask().delayed(_describe)(tasks[0])
         kinds, sums = _dask().compute(described, _add_up([task[1] for task in tasks]))
@@ -184,17 +202,26 @@ class DaskBlocks(RowBlocks):
         return made, sums
 
 
+@dataclass(frozen=True)
+class _Sent:
+    """A function that is sent to the workers as data: dask would call a bare one."""
+
+    function: Callable[[Any], Any] | None
+
+
 def _run(
-    work: Work, transform: Callable[[Any], Any] | None, n_columns: int, source: Any, *arrays: Any
+    work: Work, sent: _Sent, n_columns: int, working_memory: float, source: Any, *arrays: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Do the work of one partition, itself in blocks."""
-    if source is not None:
-        rows = np.asarray(source)
-        blocks: RowBlocks = StoredRows(rows) if transform is None else ReadRows(rows, transform, n_columns)
-        return blocks.visit(work, *arrays)
-    n_rows = next(len(each) for each in arrays if each is not None)
-    thin = StoredRows(np.empty((n_rows, 0)))
-    return thin.visit(work, *arrays, features=False)
+    """Do the work of one partition, itself in blocks; the configuration of scikit-learn is that of the caller."""
+    with config_context(working_memory=working_memory):
+        if source is not None:
+            rows, transform = np.asarray(source), sent.function
+            blocks: RowBlocks = (
+                StoredRows(rows) if transform is None else ReadRows(rows, transform, n_columns)
+            )
+            return blocks.visit(work, *arrays)
+        n_rows = next(len(each) for each in arrays if each is not None)
+        return StoredRows(np.empty((n_rows, 0))).visit(work, *arrays, features=False)
 
 
 def _take_rows(source: Any, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ agree in all of them, usually exact duplicates, keep their given order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,35 +58,60 @@ def _row_keys(X: Any, labels: NDArray[Any] | None = None) -> NDArray[np.float64]
 
     Sums of powers alone are equal for texts with equally many words, so values are also weighted by the sums of their
     columns, and by those of the rows that share them. All are divided by sums of absolute values, which do not vanish
-    if the data are centered. Rows are read in blocks, in double precision.
+    if the data are centered. Rows are read in blocks, in double precision, on their workers if they are there.
     """
-    n, d = X.shape[0], X.shape[1] + (0 if labels is None else labels.shape[1])
-    step = max(1, _CELLS_AT_ONCE // d)
-    # Rows on workers are read by partition, since a part of one costs as much.
-    given = getattr(X, "slices_of_partitions", None)
-    slices = [slice(start, min(start + step, n)) for start in range(0, n, step)] if given is None else given()
-
-    def blocks() -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        for rows in slices:
-            block = np.asarray(X[rows], dtype=np.float64)
-            yield rows, block if labels is None else np.column_stack([block, labels[rows]])
-
-    rows_sum, rows_size, squares = np.empty(n), np.empty(n), np.empty(n)
-    columns_sum, columns_size = np.zeros(d), np.zeros(d)
-    for rows, block in blocks():
-        sizes = np.abs(block)
-        rows_sum[rows], rows_size[rows] = block.sum(axis=1), sizes.sum(axis=1)
-        columns_sum, columns_size = columns_sum + block.sum(axis=0), columns_size + sizes.sum(axis=0)
-        squares[rows] = np.einsum("ij,ij->i", block, block)
-    row_size, column_size = max(rows_size.max(), _TINY), max(columns_size.max(), _TINY)
-    sums, columns = rows_sum / row_size, columns_sum / column_size
-    shared = np.zeros(d)
-    for rows, block in blocks():
-        shared += block.T @ sums[rows] ** 2
-    shared /= column_size
+    rows = X.blocks(_keep, X.shape[1]) if hasattr(X, "blocks") else _ArrayBlocks(X)
+    (sums, sizes, squares), (columns, column_sizes) = rows.visit(_measure_rows, labels)
+    sums, sizes, squares = (rows.from_rows(each) for each in (sums, sizes, squares))
+    row_size, column_size = max(sizes.max(), _TINY), max(column_sizes.max(), _TINY)
+    sums, columns = sums / row_size, columns / column_size
+    _, (shared,) = rows.visit(_share_columns, labels, sums**2)
+    shared = shared / column_size
     by_column = np.column_stack([columns, columns**2, columns**3, shared, shared**2])
-    weighted = np.concatenate([block @ by_column for _, block in blocks()])
-    return np.column_stack([sums, squares / max(squares.max(), _TINY), weighted / row_size])
+    (weighted,), _ = rows.visit(partial(_weight_columns, weights=by_column), labels)
+    return np.column_stack([sums, squares / max(squares.max(), _TINY), rows.from_rows(weighted) / row_size])
+
+
+class _ArrayBlocks:
+    """Rows of an array in blocks, as :class:`skpml._blocks.RowBlocks` has them."""
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        self._X = X
+
+    def visit(self, work: Any, *arrays: NDArray[Any] | None) -> tuple[list[Any], list[Any]]:
+        step = max(1, _CELLS_AT_ONCE // max(1, self._X.shape[1]))
+        parts = []
+        for start in range(0, len(self._X), step):
+            rows = slice(start, start + step)
+            parts.append(work(self._X[rows], *(None if each is None else each[rows] for each in arrays)))
+        made = [np.concatenate(columns) for columns in zip(*(found for found, _ in parts), strict=True)]
+        return made, [sum(columns) for columns in zip(*(sums for _, sums in parts), strict=True)]
+
+    def from_rows(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+
+def _keep(rows: Any) -> NDArray[Any]:
+    return np.asarray(rows)
+
+
+def _double(block: NDArray[Any], labels: NDArray[Any] | None) -> NDArray[np.float64]:
+    block = block.astype(np.float64, copy=False)
+    return block if labels is None else np.column_stack([block, labels])
+
+
+def _measure_rows(block: NDArray[Any], labels: NDArray[Any] | None) -> Any:
+    block = _double(block, labels)
+    sizes, squares = np.abs(block), np.einsum("ij,ij->i", block, block)
+    return (block.sum(axis=1), sizes.sum(axis=1), squares), (block.sum(axis=0), sizes.sum(axis=0))
+
+
+def _share_columns(block: NDArray[Any], labels: NDArray[Any] | None, weights: NDArray[Any]) -> Any:
+    return (), (_double(block, labels).T @ weights,)
+
+
+def _weight_columns(block: NDArray[Any], labels: NDArray[Any] | None, *, weights: NDArray[Any]) -> Any:
+    return (_double(block, labels) @ weights,), ()
 
 
 def _sparse_row_keys(X: Any, labels: NDArray[Any] | None) -> NDArray[np.float64]:

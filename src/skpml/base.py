@@ -32,7 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from skpml._dask_rows import DaskRows, as_dask_array, is_dask
+from skpml._dask_rows import DaskRows, as_dask_array, drop_empty_partitions, is_dask
 from skpml._docstrings import fill_docstring
 from skpml._validation import (
     Columns,
@@ -207,7 +207,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Check everything, fit, and find the threshold; weights are for methods whose ``fit`` takes them."""
         self._check_threshold()
         self._check_parameters()
-        labels = encode_labels(as_dask_array(y).compute() if is_dask(y) else y)
+        labels = encode_labels(y.compute() if is_dask(y) else y)
         candidates = labels.candidates
         X = self._validate_features(X, reset=True)
         if X.shape[0] != len(candidates):
@@ -242,8 +242,10 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
-        if is_dask(X) and self._takes_dask:
-            return self._validate_dask(X)
+        if is_dask(X):
+            if self._takes_dask and reset:
+                return self._validate_dask(X)
+            X = X.compute()
         if is_views(X):
             X = self._side_by_side(X, reset=reset)
         elif reset:
@@ -268,11 +270,11 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         names, X = getattr(X, "columns", None), as_dask_array(X)
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
-        X = X if X.dtype in _DTYPES else X.astype(np.float64)
-        # One empty row with the columns of X sets what scikit-learn remembers of them.
-        first = np.zeros((1, X.shape[1]), X.dtype)
-        if names is not None:
-            first = type(names.to_frame())(first, columns=names)
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"X should hold numbers, but the type of its values is {X.dtype}.")
+        X = drop_empty_partitions(X if X.dtype in _DTYPES else X.astype(np.float64))
+        # One row of zeros with the columns of X sets what scikit-learn remembers of them.
+        first = _add_names(np.zeros((1, X.shape[1]), X.dtype), names)
         validate_data(self, first, dtype=_DTYPES, reset=True)
         rows = DaskRows(X)
         if not np.isfinite(float(X.sum().compute())):
@@ -288,12 +290,13 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         names, array = getattr(X, "columns", None), as_dask_array(X)
 
-        def work(rows: NDArray[Any]) -> NDArray[Any]:
-            return np.asarray(
-                getattr(self, method)(rows if names is None else type(names.to_frame())(rows, columns=names))
-            )
+        example = np.asarray(getattr(self, method)(_add_names(np.zeros((1, array.shape[1])), names)))
 
-        example = work(np.zeros((1, array.shape[1]), array.dtype if array.dtype in _DTYPES else np.float64))
+        def work(rows: NDArray[Any]) -> NDArray[Any]:
+            if not len(rows):
+                return np.empty((0, *example.shape[1:]), example.dtype)
+            return np.asarray(getattr(self, method)(_add_names(rows, names)))
+
         chunks = (array.chunks[0], *((length,) for length in example.shape[1:]))
         dropped = [1] if example.ndim == 1 else None
         return array.map_blocks(work, dtype=example.dtype, chunks=chunks, drop_axis=dropped)
@@ -487,6 +490,15 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _add_names(rows: NDArray[Any], names: Any) -> Any:
+    """Return rows as a data frame with these column names; without names, as they are."""
+    if names is None:
+        return rows
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=names)
 
 
 def _resolve_annotations(owner: type) -> dict[str, Any]:

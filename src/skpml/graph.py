@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -13,7 +14,7 @@ from scipy.optimize import nnls
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array, gen_batches
 
-from skpml._blocks import LazyRows, rows_at_once
+from skpml._blocks import LazyRows, read_rows, rows_at_once
 from skpml._ordering import row_order
 from skpml._sharing import once
 from skpml.linalg import to_device, to_numpy
@@ -236,17 +237,21 @@ def _nearest_in_cells(X: Any, n_neighbors: int, device: str | None = None) -> _P
     sizes = np.array([len(rows) for rows in members])
     neighbors, squared = np.empty((n, n_neighbors), np.intp), np.empty((n, n_neighbors))
     search = _search_pool if device is None else partial(_search_pool_on, device)
-    for own, rows in enumerate(members):
-        if not len(rows):
-            continue
+    occupied = np.flatnonzero(sizes)
+
+    def find_pool(own: int) -> NDArray[np.intp]:
         away = ((pivots - pivots[own]) ** 2).sum(axis=1)
         # The rows of the cell come first, also if another pivot is the same.
         away[own] = -1
         order = np.argsort(away, kind="stable")
         enough = int(np.searchsorted(np.cumsum(sizes[order]), n_neighbors + 1)) + 1
-        pool = np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
+        return np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
+
+    pools = _read_pools(X, (find_pool(own) for own in occupied.tolist()))
+    for own, (pool, near_rows) in zip(occupied.tolist(), pools, strict=True):
+        rows = members[own]
         # Around the pivot, squared distances lose the fewest digits.
-        near, index = search(X[pool] - pivots[own], len(rows), n_neighbors + 1)
+        near, index = search(near_rows - pivots[own], len(rows), n_neighbors + 1)
         others = _without_self(pool[index], rows)
         neighbors[rows] = pool[index][others].reshape(len(rows), n_neighbors)
         squared[rows] = near[others].reshape(len(rows), n_neighbors)
@@ -267,9 +272,14 @@ def _search_pool_on(
     """Search a pool with PyTorch on a device."""
     rows = to_device(pool, device)
     norms = (rows**2).sum(dim=1)
-    squared = norms[:n_rows, None] + norms[None, :] - 2 * (rows[:n_rows] @ rows.T)
-    near, index = squared.clamp_(min=0).topk(count, dim=1, largest=False)
-    return to_numpy(near), to_numpy(index)
+    parts = []
+    # A cell of duplicates may have any number of rows.
+    for some in gen_batches(n_rows, rows_at_once(len(pool) * pool.dtype.itemsize)):
+        squared = norms[some, None] + norms[None, :] - 2 * (rows[some] @ rows.T)
+        near, index = squared.clamp_(min=0).topk(count, dim=1, largest=False)
+        parts.append((to_numpy(near), to_numpy(index)))
+    near, index = zip(*parts, strict=True)
+    return np.concatenate(near), np.concatenate(index)
 
 
 def _assign_to_cells(X: Any, pivots: NDArray[Any]) -> tuple[NDArray[np.intp], float]:
@@ -277,12 +287,38 @@ def _assign_to_cells(X: Any, pivots: NDArray[Any]) -> tuple[NDArray[np.intp], fl
     center = pivots.mean(axis=0)
     around = pivots - center
     half_norms = np.einsum("ij,ij->i", around, around) / 2
-    cell, largest = np.empty(X.shape[0], np.intp), 0.0
-    for rows in gen_batches(X.shape[0], rows_at_once((len(pivots) + X.shape[1]) * X.dtype.itemsize)):
-        block = X[rows] - center
-        largest = max(largest, float(np.einsum("ij,ij->i", block, block, dtype=np.float64).max()))
-        cell[rows] = np.argmax(block @ around.T - half_norms, axis=1)
-    return cell, _ROUNDING * largest
+
+    def assign(rows: NDArray[Any]) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[()]]:
+        block = rows - center
+        norms = np.einsum("ij,ij->i", block, block, dtype=np.float64)
+        return (np.argmax(block @ around.T - half_norms, axis=1), norms), ()
+
+    # As many columns as pivots, for the size of the blocks.
+    blocks = read_rows(X, lambda rows: rows, max(X.shape[1], len(pivots)))
+    (cell, norms), _ = blocks.visit(assign)
+    return blocks.from_rows(cell), _ROUNDING * float(blocks.from_rows(norms).max())
+
+
+def _read_pools(X: Any, pools: Iterable[NDArray[np.intp]]) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    """Yield pools of row numbers with their rows; rows that are elsewhere are brought for many pools at a time."""
+    if not hasattr(X, "slices_of_partitions"):
+        yield from ((pool, X[pool]) for pool in pools)
+        return
+    most, waiting = rows_at_once(X.shape[1] * X.dtype.itemsize), iter(pools)
+    while group := list(_take_until(waiting, most)):
+        numbers = np.unique(np.concatenate(group))
+        rows = X[numbers]
+        yield from ((pool, rows[np.searchsorted(numbers, pool)]) for pool in group)
+
+
+def _take_until(pools: Iterator[NDArray[np.intp]], most: int) -> Iterator[NDArray[np.intp]]:
+    """Take pools until they have this many rows together."""
+    count = 0
+    for pool in pools:
+        yield pool
+        count += len(pool)
+        if count >= most:
+            return
 
 
 def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:

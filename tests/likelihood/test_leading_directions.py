@@ -97,6 +97,7 @@ def test_few_steps_have_all_directions(family, monkeypatch):
         return found
 
     monkeypatch.setattr(module, name, count)
+    monkeypatch.setattr(module, "_SHARE", 0.2)
     options = {"gamma": GAMMA, "rho": RHO, "one_true": None, "max_iter": 1000, "tol": 1e-5}
     if family is solve_leading_logistic:
         options["covariance"] = label_covariance(Y)

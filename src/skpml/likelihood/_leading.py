@@ -16,8 +16,8 @@ from sklearn.utils import Bunch
 from skpml.likelihood._solvers import solve_least_squares, solve_logistic
 from skpml.linalg import Array, Spectrum
 
-# Directions with an eigenvalue above this share of γ are leading.
-_SHARE = 0.3
+# Directions with an eigenvalue above this share of the smallest penalty are leading.
+_SHARE = 0.05
 # Single precision resolves the gradient per row to about a tenth of this value.
 _LEAST_TOL = 1e-6
 
@@ -27,7 +27,9 @@ def solve_leading_logistic(
 ) -> Bunch:
     """Solve :func:`~skpml.likelihood._solvers.solve_logistic`, starting from the solution in the leading directions."""
     xp = array_namespace(Y)
-    lead = cut_to_leading(spectrum, _SHARE * gamma)
+    # The penalty is γ/B.
+    largest = float(xp.max(xp.linalg.eigvalsh(covariance)))
+    lead = cut_to_leading(spectrum, _SHARE * gamma / max(1.0, largest))
     single = _to_single(xp, Y=Y, gamma=gamma, rho=rho, covariance=covariance)
     first = solve_logistic(lead, **single, **_loosen(options))
     missing = (spectrum.values.shape[0] - lead.values.shape[0], *rho.shape)
