@@ -1,6 +1,6 @@
 """How time and memory grow with the number of rows: PML-MA, candidate likelihood and ridge regression.
 
-    python benchmarks/scale.py                               # 62,500 to 1,000,000 rows; about three hours on two cores
+    python benchmarks/scale.py                               # 62,500 to 1,000,000 rows; takes hours
     python benchmarks/scale.py --rows 62500 --methods pml-ma ridge
     python benchmarks/scale.py --device cuda                 # also on a GPU
 

@@ -77,7 +77,7 @@ def test_ridge_factor_of_blocks(weighted):
 
 
 def test_sums_of_single_precision_are_double():
-    """Single sums over two million equal rows would lose the small second feature."""
+    """Single sums over 200,000 equal rows would lose the small second feature."""
     X = np.full((200_000, 2), 1.0, dtype=np.float32)
     X[:, 1] = 1e-3
     with config_context(working_memory=1):

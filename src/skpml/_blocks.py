@@ -4,7 +4,7 @@ A solver needs features X (n×d) only in sums over rows, such as XᵀR, and in p
 what to do with a block of rows, and :meth:`RowBlocks.visit` does it for all blocks:
 
 * :class:`StoredRows` are one array in memory (or on a GPU) and one block, as long as thin arrays fit too;
-* :class:`ReadRows` are read, scaled and mapped anew on each pass, from an array, a ``numpy.memmap`` or a sparse matrix.
+* :class:`ReadRows` are read, scaled and mapped again on each pass, from an array, a ``numpy.memmap`` or a sparse matrix.
 
 Blocks are as large as scikit-learn's setting ``working_memory`` allows. Thin arrays (n×c), such as pseudo-labels, stay in
 memory as a whole.
@@ -150,7 +150,7 @@ class StoredRows(RowBlocks):
 
 
 class ReadRows(RowBlocks):
-    """Features that are read and mapped anew on each pass.
+    """Features that are read and mapped again on each pass.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class ReadRows(RowBlocks):
 
 
 def read_rows(X: Any, transform: Callable[[Any], Array], n_columns: int) -> RowBlocks:
-    """Return rows as blocks of features that are mapped anew on each pass, wherever the rows are."""
+    """Return rows as blocks of features that are mapped again on each pass, wherever the rows are."""
     return X.blocks(transform, n_columns) if isinstance(X, LazyRows) else ReadRows(X, transform, n_columns)
 
 

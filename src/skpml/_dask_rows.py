@@ -3,7 +3,7 @@
 :class:`DaskRows` are what :class:`skpml._blocks.LazyRows` are in memory, and :class:`DaskBlocks` what
 :class:`skpml._blocks.ReadRows` are. Everything is expressed by ``dask.delayed``, so that it runs on the threads of this
 process or on the workers of ``dask.distributed``, whichever the caller has set up, and lost results are computed again.
-A partition of the array is read anew on each pass: persist the array to keep it in the memory of the workers.
+A partition of the array is read again on each pass: persist the array to keep it in the memory of the workers.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
@@ -100,8 +100,10 @@ def once(compute: Callable[..., Any], X: Any, *parameters: Any) -> Any:
 
 
 def _size(result: Any) -> int:
-    if isinstance(result, tuple):
+    if isinstance(result, tuple | list):
         return sum(_size(part) for part in result)
+    if isinstance(result, Mapping):
+        return sum(_size(part) for part in result.values())
     if scipy.sparse.issparse(result):
         return int(result.data.nbytes + result.indices.nbytes + result.indptr.nbytes)
     return int(getattr(result, "nbytes", 64))

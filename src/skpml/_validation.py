@@ -283,6 +283,16 @@ def check_device(name: Any) -> None:
         ) from error
 
 
+def has_device(name: str | None) -> bool:
+    """Whether PyTorch has a device; None is NumPy, which is always there."""
+    try:
+        if name is not None:
+            check_device(name)
+    except (ImportError, ValueError):
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class EncodedLabels:
     """Candidates as an n×c matrix of 0 and 1.

@@ -493,7 +493,7 @@ def fit_map(feature_map: Any, X: Any, dtype: Any, device: str | None = None) -> 
     Returns
     -------
     RowBlocks
-        Mapped rows. If they do not fit into scikit-learn's ``working_memory``, "rbf" and "linear" map them anew
+        Mapped rows. If they do not fit into scikit-learn's ``working_memory``, "rbf" and "linear" map them again
         on each pass; other transformers get all rows.
     """
     lazy = isinstance(X, LazyRows)

@@ -207,7 +207,7 @@ class COMES(MappedClassifier):
     Scores estimate the probability that a label is true. Single candidates are not judged.
 
     With n rows, h mapped features and c labels, a fit takes O(nh² + h³ + nhc) time, O(nhc) more for each of a few dozen
-    steps if labels need the correction, and O(nh + h²) memory.
+    steps if labels need the correction, and O(nh + h² + khc) memory for k steps.
 
     %(reference_and_data)s
     >>> from skpml.baselines import COMES

@@ -61,7 +61,7 @@ class ShiftedRows:
 def leave_out_lowest(X: Matrix) -> Matrix | ShiftedRows:
     """Return features whose products leave out the smallest value of each feature, if most values are such.
 
-    That is so in texts, whose words occur in few rows: a product takes a fifth of the time. Scaled and shifted features
+    That is so in texts, whose words occur in few rows. Scaled and shifted features
     are not sparse themselves. Other features are returned unchanged.
     """
     lowest = X.min(axis=0)

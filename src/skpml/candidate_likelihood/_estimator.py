@@ -181,7 +181,7 @@ class CandidateLikelihood(BasePMLClassifier):
     -----
     For n rows, a anchors, c labels, k tried settings and t steps of a fit, time is O(n a² + a³ + k t n a c), where the
     search uses at most 6000 rows and 700 anchors, and memory is O(n (a + 8 c)). Mapped features that do not fit into
-    scikit-learn's ``working_memory`` are mapped anew on each pass, at most three settings are averaged, and memory is
+    scikit-learn's ``working_memory`` are mapped again on each pass, at most three settings are averaged, and memory is
     O(n c + a²); not with votes, verified cells, a device or another feature map.
 
     Examples
@@ -377,7 +377,7 @@ class CandidateLikelihood(BasePMLClassifier):
         random: np.random.RandomState,
         report: Callable[[float, str], None],
     ) -> NDArray[Any]:
-        """Fit to rows that are mapped anew on each pass, in their own precision; settings are chosen as always."""
+        """Fit to rows that are mapped again on each pass, in their own precision; settings are chosen as always."""
         scaled = transform_rows(X, self.scaler_.transform)
         maps, mapped = map_in_blocks(
             scaled, self._widths(chosen), n_anchors=self.n_anchors, random_state=random

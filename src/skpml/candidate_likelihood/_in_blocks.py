@@ -1,4 +1,4 @@
-"""Fits of candidate likelihood to rows that are mapped anew on each pass, because they do not fit in memory.
+"""Fits of candidate likelihood to rows that are mapped again on each pass, because they do not fit in memory.
 
 Each member is fitted to as many rows as fit in memory first. From there it takes a few steps with all rows, of which
 every one is a pass over them. So the number of passes does not depend on how far the start is from the solution.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -395,21 +395,30 @@ def _load_results(name: str, folder: Path, data_home: Path | None) -> Results:
 
 
 def _refuse_loss(suite: str, results: Results, folder: Path, target: Path) -> None:
-    """Raise if the packed runs of the target have a finished run of the suite that the results have not."""
+    """Raise if the packed runs of the target have a finished run that the results have not."""
     from skpml.experiments import PACK_NAME, Store, collect, task_of
 
     if not (target / PACK_NAME).is_file():
         return
 
-    def find_done(found: Results) -> set[str]:
-        return {task_of(record["key"]) for record in found.records() if record["status"] == "done"}
+    def find_done(records: Iterable[Mapping[str, Any]]) -> set[str]:
+        return {task_of(record["key"]) for record in records if record["status"] == "done"}
 
-    stored = collect(_load_plan(suite, None), Store(target).records())
-    if lost := find_done(stored) - find_done(results):
-        raise click.ClickException(
-            f"{target} has {len(lost)} finished runs of the suite that are not in {folder}, and would lose them; "
-            f"'skpml bench merge {folder} {target} -o NEW' makes a folder with both, to export from"
-        )
+    stored = Store(target).records()
+    lost = find_done(stored) - find_done(results.records())
+    if not lost:
+        return
+    of_suite = len(lost & find_done(collect(_load_plan(suite, None), stored).records()))
+    other = (
+        f", and {len(lost) - of_suite} of other settings than the suite has now"
+        if len(lost) > of_suite
+        else ""
+    )
+    raise click.ClickException(
+        f"{target} has {of_suite} finished runs of the suite that are not in {folder}{other}, and would lose them; "
+        f"'skpml bench merge {folder} {target} -o NEW' makes a folder with both, to export from, "
+        f"or delete {target} if they are not needed"
+    )
 
 
 def _write_report(plan: Plan, folder: Path) -> None:

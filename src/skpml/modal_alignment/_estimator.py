@@ -9,12 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from skpml._blocks import LazyRows, multiply_rows, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
-from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels
+from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels, has_device
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.features import fit_map, resolve_feature_map, transformer_on
 from skpml.graph import check_similarity, neighbor_similarity
@@ -264,9 +265,9 @@ class PMLMA(BasePMLClassifier):
         )
         mapped = fit_map(self.feature_map_, scaled, X.dtype, self.device)
         if not isinstance(self.feature_map, str):
-            # NaN and infinity times 0 are NaN.
-            _, (total,) = mapped.visit(lambda block: ((), (float((block * 0).sum()),)))
-            if total != 0:
+            xp = array_namespace(mapped.like)
+            _, (n_finite,) = mapped.visit(lambda block: ((), (xp.count_nonzero(xp.isfinite(block)),)))
+            if int(n_finite) < mapped.shape[0] * mapped.shape[1]:
                 raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
         known = None if self._verified is None else (self._verified > 0).astype(Y.dtype)
         solution = solve(
@@ -331,8 +332,10 @@ class PMLMA(BasePMLClassifier):
         return neighbor_similarity(scaled, n_neighbors=self.n_neighbors, device=self.device)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        transform = transformer_on(self.feature_map_, X.dtype, self.device)
-        coef = to_device(self.coef_.astype(X.dtype, copy=False), self.device)
+        # Whoever has no such device predicts with NumPy.
+        device = self.device if has_device(self.device) else None
+        transform = transformer_on(self.feature_map_, X.dtype, device)
+        coef = to_device(self.coef_.astype(X.dtype, copy=False), device)
         return multiply_rows(X, lambda rows: transform(self.scaler_.transform(rows)), coef)
 
     def _check_parameters(self) -> None:

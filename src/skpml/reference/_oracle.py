@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skpml._dask_rows import is_dask
 from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, encode_labels
 from skpml.base import BasePMLClassifier
@@ -132,14 +133,14 @@ class Oracle(BasePMLClassifier):
         return next(method for method in _CUTS if hasattr(self.estimator_, method))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        if self._has_own("predict_proba"):
+        if self._has_own("predict_proba") and not is_dask(X):
             return self._call("predict_proba", self._validate_features(X, reset=False))
         return super().predict_proba(X)
 
     predict_proba.__doc__ = BasePMLClassifier.predict_proba.__doc__
 
     def predict(self, X: Any) -> NDArray[Any]:
-        if self._has_own("predict"):
+        if self._has_own("predict") and not is_dask(X):
             return self._call("predict", self._validate_features(X, reset=False)).astype(np.int64)
         return super().predict(X)
 
