@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
 from skpml import PMLMA
-from skpml._blocks import LazyRows, ReadRows, StoredRows, multiply_rows, rows_at_once, transform_rows
+from skpml._blocks import LazyRows, ReadRows, StoredRows, multiply_rows, transform_rows
 from skpml.features import LinearMap, RangeScaler, RBFAnchors, fit_map
 from skpml.graph import neighbor_similarity
-from skpml.linalg import ridge_factor
+from skpml.linalg import ridge_factor, rows_at_once
 from skpml.modal_alignment._solver import Weights, solve
 from skpml.reference import CandidateRidge
 

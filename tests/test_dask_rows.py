@@ -152,9 +152,8 @@ def test_the_memory_of_the_caller_holds_on_every_thread():
         seen.add(get_config()["working_memory"])
         return (), (len(block),)
 
-    blocks = DaskRows(da.from_array(rows()[0], chunks=(90, 6))).blocks(np.abs, 6)
     with config_context(working_memory=7), dask.config.set(scheduler="threads"):
-        blocks.visit(work)
+        DaskRows(da.from_array(rows()[0], chunks=(90, 6))).blocks(np.abs, 6).visit(work)
     assert seen == {7}
 
 

@@ -20,27 +20,23 @@ import numpy as np
 import scipy.sparse
 from array_api_compat import array_namespace, device, is_numpy_namespace
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.utils import gen_batches
 
-from skpml.linalg import Array, factor_gram, lower_gram, ridge_factor, sparse_operator, to_numpy
+from skpml.linalg import (
+    Array,
+    factor_gram,
+    fits_in_memory,
+    lower_gram,
+    ridge_factor,
+    rows_at_once,
+    sparse_operator,
+    to_numpy,
+    working_bytes,
+)
 
 # What is done with a block: its features (None if not wanted) and the same rows of thin arrays come in; new rows of thin
 # arrays, and what is summed over blocks, go out.
 Work = Callable[..., tuple[tuple[Array, ...], tuple[Any, ...]]]
-
-# Arrays of the size of a block, or of its rows of a thin array, that exist at the same time while it is used.
-_COPIES = 4
-
-
-def working_bytes() -> int:
-    """Return the memory that scikit-learn's setting ``working_memory`` allows for temporary arrays."""
-    return int(get_config()["working_memory"] * 2**20)
-
-
-def rows_at_once(bytes_per_row: int) -> int:
-    """Return how many rows may be worked on at the same time, at least one."""
-    return max(1, working_bytes() // max(1, _COPIES * bytes_per_row))
 
 
 class RowBlocks(ABC):
@@ -139,7 +135,7 @@ class StoredRows(RowBlocks):
 
     def _slices(self, bytes_per_row: int, *, features: bool) -> Iterator[slice]:
         # Features that fit are used as a whole; copies of wide thin arrays might not fit.
-        yield from gen_batches(self.shape[0], max(rows_at_once(bytes_per_row), 1))
+        yield from gen_batches(self.shape[0], rows_at_once(bytes_per_row))
 
     def _read(self, rows: slice) -> Array:
         return self._X if rows.stop - rows.start == self.shape[0] else self._X[rows, :]
@@ -251,11 +247,6 @@ def transform_rows(source: Any, transform: Callable[[Any], Any]) -> Any:
     if scipy.sparse.issparse(first) or fits_in_memory(shape, first.dtype):
         return transform(source)
     return LazyRows(source, transform)
-
-
-def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
-    """Whether an array is at most as large as scikit-learn's ``working_memory``."""
-    return shape[0] * shape[1] * np.dtype(dtype).itemsize <= working_bytes()
 
 
 def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array) -> NDArray[Any]:

@@ -31,12 +31,6 @@ def _dask() -> Any:
     return dask
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a dask array or data frame, without importing dask."""
-    known = type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-    return known and (hasattr(X, "chunks") or hasattr(X, "to_dask_array"))
-
-
 def as_dask_array(X: Any) -> Any:
     """Return a dask array, of an array or a data frame, whose partitions hold whole rows and know their lengths."""
     if hasattr(X, "to_dask_array"):

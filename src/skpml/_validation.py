@@ -283,6 +283,12 @@ def check_device(name: Any) -> None:
         ) from error
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a dask array or data frame, without importing dask."""
+    known = type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+    return known and (hasattr(X, "chunks") or hasattr(X, "to_dask_array"))
+
+
 def has_device(name: str | None) -> bool:
     """Whether PyTorch has a device; None is NumPy, which is always there."""
     try:

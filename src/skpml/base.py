@@ -32,7 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from skpml._dask_rows import DaskRows, as_dask_array, drop_empty_partitions, is_dask
+from skpml._dask_rows import DaskRows, as_dask_array, drop_empty_partitions
 from skpml._docstrings import fill_docstring
 from skpml._validation import (
     Columns,
@@ -44,6 +44,7 @@ from skpml._validation import (
     check_weights,
     column_groups,
     encode_labels,
+    is_dask,
     is_number,
     is_views,
     named_views,

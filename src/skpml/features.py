@@ -26,14 +26,21 @@ from skpml._blocks import (
     LazyRows,
     RowBlocks,
     StoredRows,
-    fits_in_memory,
     read_rows,
     store_if_it_fits,
 )
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._sharing import once
-from skpml.linalg import Array, multiply_into, squared_row_norms, to_device, to_numpy
+from skpml.linalg import (
+    Array,
+    fits_in_memory,
+    multiply_into,
+    rows_at_once,
+    squared_row_norms,
+    to_device,
+    to_numpy,
+)
 
 __all__ = ["LinearMap", "RBFAnchors", "RangeScaler", "default_n_anchors", "resolve_feature_map"]
 
@@ -450,6 +457,8 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
 def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], float]:
     """Compute the mean row and the sum of the variances of the columns, in double precision."""
     if weights is None and not scipy.sparse.issparse(X):
+        if not isinstance(X, LazyRows) and rows_at_once(8 * X.shape[1]) >= X.shape[0]:
+            return X.mean(axis=0, dtype=np.float64), float(X.var(axis=0, dtype=np.float64).sum())
         blocks = read_rows(X, lambda rows: rows, X.shape[1])
         _, (total,) = blocks.visit(lambda rows: ((), (rows.sum(axis=0, dtype=np.float64),)))
         mean = total / X.shape[0]

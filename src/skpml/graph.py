@@ -14,10 +14,10 @@ from scipy.optimize import nnls
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array, gen_batches
 
-from skpml._blocks import LazyRows, read_rows, rows_at_once
+from skpml._blocks import LazyRows, read_rows
 from skpml._ordering import row_order
 from skpml._sharing import once
-from skpml.linalg import to_device, to_numpy
+from skpml.linalg import rows_at_once, to_device, to_numpy
 
 __all__ = ["check_similarity", "neighbor_similarity", "reconstruction_weights"]
 

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
+from sklearn import get_config
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -40,8 +41,25 @@ __all__ = [
 Array = Any
 
 _ROWS_PER_BLOCK = 2048
+# Arrays of the size of a block of rows that exist at the same time while it is used.
+_COPIES = 4
 # Directions with a smaller share of the largest eigenvalue are rounding errors.
 _SMALLEST_SHARE = 1e-10
+
+
+def working_bytes() -> int:
+    """Return the memory that scikit-learn's setting ``working_memory`` allows for temporary arrays."""
+    return int(get_config()["working_memory"] * 2**20)
+
+
+def rows_at_once(bytes_per_row: int) -> int:
+    """Return how many rows may be worked on at the same time, at least one."""
+    return max(1, working_bytes() // max(1, _COPIES * bytes_per_row))
+
+
+def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
+    """Whether an array is at most as large as scikit-learn's ``working_memory``."""
+    return shape[0] * shape[1] * np.dtype(dtype).itemsize <= working_bytes()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from skpml._blocks import fits_in_memory, transform_rows
+from skpml._blocks import transform_rows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters, check_verified
@@ -57,7 +57,7 @@ from skpml.likelihood import (
     posterior,
     to_probability,
 )
-from skpml.linalg import Spectrum, one_blas, spectrum_of, to_numpy
+from skpml.linalg import Spectrum, fits_in_memory, one_blas, spectrum_of, to_numpy
 from skpml.views import ViewScaler
 
 # Grid that a search begins with; ridge regression is cheap and gets a finer one.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml._blocks import ReadRows, read_rows, rows_at_once
+from skpml._blocks import ReadRows, read_rows
 from skpml.features import RBFAnchors
 from skpml.likelihood import (
     BlockSpectrum,
@@ -24,7 +24,7 @@ from skpml.likelihood import (
     spectrum_of_blocks,
     to_probability,
 )
-from skpml.linalg import spectrum_of
+from skpml.linalg import rows_at_once, spectrum_of
 
 # Settings that are averaged: a pass costs more with each.
 MOST_MEMBERS = 3

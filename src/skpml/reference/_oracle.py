@@ -11,9 +11,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skpml._dask_rows import is_dask
 from skpml._docstrings import fill_docstring
-from skpml._validation import EncodedLabels, encode_labels
+from skpml._validation import EncodedLabels, encode_labels, is_dask
 from skpml.base import BasePMLClassifier
 from skpml.reference._ridge import CandidateRidge
 
