@@ -8,6 +8,7 @@ from sklearn import config_context
 from skpml import CandidateLikelihood
 from skpml._blocks import ReadRows
 from skpml.likelihood import BlockSpectrum, spectrum_of_blocks
+from skpml.likelihood._block_spectrum import sum_curvature
 from skpml.likelihood._solvers import solve_least_squares, solve_logistic, targets_of
 from skpml.linalg import leverages, ridge_scores, spectrum_of
 
@@ -63,6 +64,23 @@ def test_a_visit_is_both_products():
     scores = found.multiply(W)
     assert_allclose(total, scores.sum(axis=0), atol=1e-9)
     assert_allclose(product, found.multiply_transposed(scores**2 * Y[:, None, :]), atol=1e-8)
+
+
+def test_curvature_is_a_sum_over_rows():
+    # A sample of every eighth row is exact if eight rows are alike.
+    X, Y = (np.repeat(each, 8, axis=0) for each in problem(n=200))
+    W = np.random.default_rng(1).normal(size=(8, 2, 4))
+
+    def work(scores, labels):
+        return scores**2 * labels[:, None, :]
+
+    for spectrum in (spectrum_of(X), spectrum_of_blocks(ReadRows(X, lambda rows: rows * 1.0, 8))):
+        with config_context(working_memory=1):
+            of_scores, of_intercept = sum_curvature(spectrum, W, work, Y)
+        Z = spectrum.multiply(np.eye(8))
+        D = work(np.einsum("ik,ksc->isc", Z, W), Y)
+        assert_allclose(of_scores, np.einsum("ik,isc->ksc", Z**2, D), rtol=1e-9)
+        assert_allclose(of_intercept, D.sum(axis=0), rtol=1e-9)
 
 
 def test_coefficients_of_features_are_expressed():

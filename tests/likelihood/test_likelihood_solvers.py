@@ -11,7 +11,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from skpml.datasets import load_digits_attributes
 from skpml.features import RangeScaler, RBFAnchors
 from skpml.likelihood import log_likelihood, posterior
-from skpml.likelihood._solvers import _Objective, label_covariance, solve_least_squares, solve_logistic
+from skpml.likelihood._solvers import (
+    _Objective,
+    _Steps,
+    label_covariance,
+    solve_least_squares,
+    solve_logistic,
+)
 from skpml.linalg import Spectrum, leverages, ridge_scores, spectrum_of
 
 
@@ -128,6 +134,59 @@ class TestLogistic:
             x = x + gradient
             gain = objective.evaluate(x)[0] - value
             assert gain[0] >= 0.5 * np.sum(gradient**2) - 1e-9
+
+    @pytest.mark.parametrize("covariance", [None, B])
+    def test_scaling_by_the_curvature_changes_variables_and_nothing_else(self, covariance):
+        X, _, Y = problem()
+        objective = _Objective(spectrum_of(X), Y, GAMMA, RHO, None, covariance)
+        x = 3 * np.random.default_rng(0).normal(size=(5, 2, 3))
+        value, gradient, steepest = objective.evaluate(x)
+        scaled, new_x, new_gradient = objective.scale_by_curvature(x, gradient)
+        found = scaled.evaluate(new_x)
+        for known, other in zip((value, new_gradient, steepest), found, strict=True):
+            assert_allclose(other, known, rtol=1e-9)
+        for one, other in zip(scaled.parameters(new_x), objective.parameters(x), strict=True):
+            assert_allclose(one, other, rtol=1e-9)
+
+    def test_scaled_variables_have_unit_curvature(self):
+        # Without noise and covariance nothing is clipped or neglected but the off-diagonal.
+        X, truth, _ = problem()
+        objective = _Objective(spectrum_of(X), truth, GAMMA, np.full((2, 3), 1e-12), None, None)
+        x = np.random.default_rng(0).normal(size=(5, 2, 3))
+        scaled, x, _ = objective.scale_by_curvature(x, objective.evaluate(x)[1])
+        for place in np.ndindex(5, 2, 3):
+            step = np.zeros_like(x)
+            step[place] = 1e-4
+            change = scaled.evaluate(x - step)[1] - scaled.evaluate(x + step)[1]
+            assert change[place] / 2e-4 == pytest.approx(1, rel=1e-3)
+
+    @pytest.mark.parametrize("one", [False, True])
+    def test_noise_and_rare_labels_take_few_steps_and_no_step_lowers_the_likelihood(self, one, monkeypatch):
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(400, 60)) * np.geomspace(10, 0.05, 60)
+        scores = X @ rng.normal(size=(60, 6))
+        truth = 2 * scores / scores.std(axis=0) + rng.logistic(size=(400, 6)) > 4
+        Y = np.maximum(truth, rng.random((400, 6)) < 0.3).astype(float)
+        options = {"gamma": np.array([0.01]), "rho": np.full((1, 6), 0.3), "tol": 1e-6}
+        options["one_true"] = rows_with_candidates(Y) if one else None
+        found = solve_logistic(spectrum_of(X), Y, **options)
+        monkeypatch.setattr("skpml.likelihood._solvers._FIRST_SCALING", 10_000)
+        unscaled = solve_logistic(spectrum_of(X), Y, **options)
+        assert all(found.converged)
+        for history, longer in zip(found.history, unscaled.history, strict=True):
+            assert np.diff(history).min() >= -1e-12 * abs(history[0])
+            assert len(history) < 0.75 * len(longer)
+
+    def test_a_plain_step_that_overshoots_is_shortened(self):
+        steps = _Steps(3, np.zeros((2, 2, 1)))
+        gradient = np.ones((2, 2, 1))
+        for times in range(3):
+            assert_allclose(steps.direction(gradient)[:, :, 0], [[0.5**times, 1]] * 2)
+            step = steps.direction(gradient)
+            steps.update(step, 0.5 * step, np.array([False, True]))
+            # The second setting goes on along its curvature: its next step is a plain one for this test.
+            steps.scale[1] = 1.0
+            steps.pairs = []
 
     @pytest.mark.parametrize("one", [False, True])
     def test_converged_means_that_the_gradient_is_small_and_probabilities_are_final(self, one):

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from skpml.likelihood._noise import (
+    curvature,
     given_one,
+    likelihood_and_slope,
     log_likelihood,
     posterior,
     sigmoid,
@@ -105,3 +107,30 @@ def test_covariance_of_labels_stays_below_the_bounds_of_the_steps():
             assert top <= bound + 1e-12
         largest = max(largest, top)
     assert largest > 0.3, "a quarter would not do once a label is known to be true"
+
+
+@pytest.mark.parametrize("one_true", [False, True])
+def test_curvature_is_the_derivative_of_the_slope(one_true):
+    rng = np.random.default_rng(0)
+    logits, rho = rng.normal(size=(200, 5)), np.full(5, 0.3)
+    Y = (rng.random((200, 5)) < 0.4).astype(float)
+    marked = Y.any(axis=1)[:, None] if one_true else None
+    found = curvature(logits, rho, Y, marked)
+    eta = sigmoid(logits) if marked is None else given_one(sigmoid(logits), marked)
+    least = 0.05 * eta * (1 - eta)
+    steps = 1e-5 * np.eye(5)
+    exact = (
+        np.stack(
+            [
+                likelihood_and_slope(logits - step, rho, Y, marked)[1][:, label]
+                - likelihood_and_slope(logits + step, rho, Y, marked)[1][:, label]
+                for label, step in enumerate(steps)
+            ],
+            axis=1,
+        )
+        / 2e-5
+    )
+    assert_allclose(found, np.maximum(exact, least), atol=1e-8)
+    # Without noise to explain them, candidates have no curvature; cells of both kinds are tested.
+    assert (exact < least - 1e-3).any()
+    assert (exact > least + 1e-3).any()

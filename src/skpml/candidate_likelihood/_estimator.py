@@ -66,7 +66,7 @@ _NOISES, _WIDTHS = (1.0, 1.4), (0.5, 1.0)
 # A search uses at most this many anchors and rows: settings carry over, because features are scaled.
 _SEARCH_ANCHORS, _SEARCH_ROWS = 700, 6000
 # Settings are compared at a looser tolerance than that of the final fit: rankings settle long before probabilities do.
-_SEARCH_TOL, _SEARCH_ITER = 3e-4, 60
+_SEARCH_TOL, _SEARCH_ITER = 3e-4, 40
 # Of quick fits to many rows: rounds of the first fit that shows the label covariance, and with as many cells iterations.
 _QUICK_PILOT, _MANY_CELLS, _QUICK_ITER = 10, 500_000, 30
 # A quick search judges settings by at least so many rows, if there are as many.

@@ -7,10 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from skpml._blocks import RowBlocks
-from skpml.linalg import Array, lower_gram, spectrum_of_gram, tall_product
+from skpml.linalg import (
+    Array,
+    Eigenbasis,
+    Spectrum,
+    lower_gram,
+    multiply_flat,
+    spectrum_of_gram,
+    tall_product,
+)
+
+# Rows of Z that are squared at a time, and the share of rows that a curvature of row blocks is estimated from.
+_SQUARED_ROWS, _SAMPLED = 1000, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +75,23 @@ class BlockSpectrum:
         (found,), _ = self.blocks.visit(square)
         return found
 
+    def sum_sampled_curvature(
+        self, W: Array, work: Callable[..., Array], *arrays: Array | None
+    ) -> tuple[Array, Array]:
+        """Estimate :func:`sum_curvature` from every eighth row: to form Z is more work than a step."""
+        coef, shift = self._on_features(W)
+        basis, center = self._on_features(np.eye(len(self.values), dtype=self.directions.dtype))
+
+        def visit_block(X: Array, *rows: Array | None) -> tuple[tuple[()], tuple[Array, Array, int]]:
+            X, *some = (None if each is None else each[::_SAMPLED, ...] for each in (X, *rows))
+            D = work(_multiply(X, coef, shift, W.shape[1:]), *some)
+            squares = (tall_product(X, basis) - center) ** 2
+            return (), (multiply_flat(squares.T, D), D.sum(axis=0), len(X))
+
+        _, (of_scores, of_intercept, count) = self.blocks.visit(visit_block, *arrays)
+        weight = self.n_rows / count
+        return of_scores * weight, of_intercept * weight
+
     def express(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Return W (r, ...) and b for which ``Z W + b`` is ``X coef + intercept``, but for directions that Z lacks."""
         squared_scale = float((self.directions[:, 0] ** 2).sum())
@@ -77,6 +107,20 @@ class BlockSpectrum:
         """Return ``Zᵀ T`` from ``Xᵀ T`` (d, k) and the sums of the columns of T (k)."""
         found = self.directions.T @ (product - self.mean[:, None] * total)
         return found.reshape((-1, *like.shape[1:])).astype(like.dtype, copy=False)
+
+
+def sum_curvature(
+    spectrum: Eigenbasis, W: Array, work: Callable[..., Array], *arrays: Array | None
+) -> tuple[Array, Array]:
+    """Compute ``Σ_i Z_ik² D_i`` (r, ...) and ``Σ_i D_i``, where ``D = work(Z W, *arrays)`` (n, ...)."""
+    if isinstance(spectrum, BlockSpectrum):
+        return spectrum.sum_sampled_curvature(W, work, *arrays)
+    assert isinstance(spectrum, Spectrum)
+    Z, D = spectrum.rows, work(spectrum.multiply(W), *arrays)
+    total = array_namespace(W).zeros_like(W)
+    for rows in gen_batches(spectrum.n_rows, _SQUARED_ROWS):
+        total = total + multiply_flat((Z[rows, :] ** 2).T, D[rows, ...])
+    return total, array_namespace(D).sum(D, axis=0)
 
 
 def spectrum_of_blocks(blocks: RowBlocks) -> BlockSpectrum:

@@ -43,11 +43,18 @@ def solve_leading_least_squares(
     spectrum: Spectrum, Y: Array, *, gamma: Array, rho: Array, **options: Any
 ) -> Bunch:
     """Solve :func:`~skpml.likelihood._solvers.solve_least_squares`, starting from the leading directions."""
-    xp = array_namespace(Y)
-    lead = cut_to_leading(spectrum, _SHARE * gamma)
-    first = solve_least_squares(lead, **_to_single(xp, Y=Y, gamma=gamma, rho=rho), **_loosen(options))
-    start = xp.astype(first.targets, Y.dtype)
+    first = approximate_least_squares(spectrum, Y, gamma=gamma, rho=rho, **options)
+    start = array_namespace(Y).astype(first.targets, Y.dtype)
     return _join(first, solve_least_squares(spectrum, Y, gamma=gamma, rho=rho, start=start, **options))
+
+
+def approximate_least_squares(
+    spectrum: Spectrum, Y: Array, *, gamma: Array, rho: Array, **options: Any
+) -> Bunch:
+    """Solve :func:`~skpml.likelihood._solvers.solve_least_squares` in the leading directions only."""
+    lead = cut_to_leading(spectrum, _SHARE * gamma)
+    single = _to_single(array_namespace(Y), Y=Y, gamma=gamma, rho=rho)
+    return solve_least_squares(lead, **single, **_loosen(options))
 
 
 def cut_to_leading(spectrum: Spectrum, bounds: Array) -> Spectrum:

@@ -59,6 +59,8 @@ _STRAIGHT, _DEEPEST = 1e-2, 25.0
 _PRIOR = 1.0
 # Probabilities are clipped by these before their logits are taken, of labels and of candidates.
 _CERTAIN_LABEL, _CERTAIN_CANDIDATE = 1e-12, 1e-6
+# Share of the curvature of known labels that is used at least.
+_LEAST_CURVATURE = 0.05
 # Logit from which on calibrated probabilities approach 0 and 1 more slowly, and never round to them.
 _NEARLY_CERTAIN = 15.0
 
@@ -116,6 +118,20 @@ def likelihood_and_slope(
     marked = xp.broadcast_to(one_true[..., 0], total.shape) & (after > 0)
     total = total + (xp.log(xp.where(marked, after, 1.0)) - xp.log(xp.where(marked, before, 1.0)))
     return total, _condition(target, after, one_true) - _condition(eta, before, one_true)
+
+
+def curvature(logits: Array, rho: Array, Y: Array, one_true: Array | None = None) -> Array:
+    """Return minus the second derivative of :func:`log_likelihood` by each logit, but at least a share of its part η.
+
+    The posterior r and η change by r(1 − r) and η(1 − η), so candidates can have a negative curvature. No step can be
+    scaled by that.
+    """
+    xp, eta = array_namespace(logits), sigmoid(logits)
+    target = posterior(eta, rho, Y)
+    if one_true is not None:
+        eta, target = given_one(eta, one_true), given_one(target, one_true)
+    known = eta * (1 - eta)
+    return xp.maximum(known - target * (1 - target), _LEAST_CURVATURE * known)
 
 
 def sigmoid(logits: Array) -> Array:

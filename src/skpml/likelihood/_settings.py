@@ -12,7 +12,11 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from skpml.likelihood._leading import solve_leading_least_squares, solve_leading_logistic
+from skpml.likelihood._leading import (
+    approximate_least_squares,
+    solve_leading_least_squares,
+    solve_leading_logistic,
+)
 from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
 from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic, targets_of
 from skpml.linalg import Array, Spectrum, ridge_coefficients, ridge_scores
@@ -147,9 +151,10 @@ def pilot_covariance(
     xp = array_namespace(Y)
     weight = xp.asarray([_PILOT_WEIGHT], dtype=Y.dtype, device=device(Y))
     rho = scale_odds(rates, 1.0)[None, :]
-    solve = solve_leading_least_squares if leading else solve_least_squares
+    # A correlation needs no more than the leading directions.
+    solve = approximate_least_squares if leading else solve_least_squares
     quick = solve(spectrum, Y, gamma=weight, rho=rho, max_iter=rounds, tol=_PILOT_TOL)
-    return label_covariance(quick.targets[:, 0, :])
+    return label_covariance(xp.astype(quick.targets[:, 0, :], Y.dtype))
 
 
 def held_out_ridge(spectrum: Spectrum, Y: Array) -> tuple[Array, float]:

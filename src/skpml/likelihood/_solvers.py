@@ -5,7 +5,7 @@ coefficients and b (c) intercepts; B (c×c) label covariance; η, ρ and r as in
 (γ, ρ) are on the middle axis, (n, s, c) and (r, s, c), so that a step is two large matrix products for all of them.
 
 **Logistic**: the logits T = ZW + 1bᵀ are linear; penalized maximum likelihood by expectation–maximization with Böhning's
-bound on the curvature.
+bound on the curvature, and scaled by the curvature itself later on.
 
 **Least squares**: the probabilities S = ZW + 1bᵀ are linear; they are the ridge regression of targets R, and R is the
 posterior under S. A row must not confirm itself: its posterior uses its score in the regression without the row, which
@@ -19,11 +19,14 @@ from copy import copy
 from array_api_compat import array_namespace, device, is_numpy_namespace
 from sklearn.utils import Bunch, gen_batches
 
-from skpml.likelihood._noise import given_one, likelihood_and_slope, posterior
+from skpml.likelihood._block_spectrum import sum_curvature
+from skpml.likelihood._noise import curvature, given_one, likelihood_and_slope, posterior
 from skpml.linalg import Array, Eigenbasis, leverages, ridge_scores
 
 # Largest eigenvalue of the covariance of independent labels, and of labels of which at least one is true.
 _CURVATURE, _CURVATURE_GIVEN_ONE = 0.25, 0.5
+# Iteration after which variables are scaled by the curvature there; then each time after twice as many.
+_FIRST_SCALING = 20
 # Bounds of the probability of a label in a row that nothing is known of.
 _LEAST_PRIOR, _LARGEST_PRIOR = 1e-3, 0.99
 # Linear scores are clipped to probabilities; nothing is certain.
@@ -43,7 +46,7 @@ def solve_logistic(
     one_true: Array | None = None,
     covariance: Array | None = None,
     start: tuple[Array, Array] | None = None,
-    memory: int = 5,
+    memory: int = 10,
     max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> Bunch:
@@ -56,6 +59,10 @@ def solve_logistic(
     in the eigenbasis of B; it never lowers the objective. In variables scaled so that a plain step is the gradient, steps
     are those of L-BFGS; one that lowers the objective is undone, and a plain step is taken.
 
+    The bound is far above the curvature where labels are rare or noise hides them. So after 20, 40, 80, ... iterations
+    (and at once from a given start) the variables are scaled anew, by the diagonal of the curvature there. A plain step
+    is then no longer sure to raise the objective; one that lowers it is undone too, and the next is half as long.
+
     ``gamma`` (s) is above 0, ``rho`` (s, c) between 0 and 1; ``one_true`` (n, 1, 1) marks rows that have a true label
     (None: no row is assumed to); ``covariance`` (c, c) is B (None: I); ``start`` are W (r, s, c) and b (s, c) to begin
     with (None: no row is told from another); L-BFGS uses ``memory`` earlier steps, and 0 takes plain steps only.
@@ -65,41 +72,47 @@ def solve_logistic(
     log-likelihood before each step.
     """
     xp, n_settings = array_namespace(Y), gamma.shape[0]
-    whole = objective = _Objective(spectrum, Y, gamma, rho, one_true, covariance)
+    objective = _Objective(spectrum, Y, gamma, rho, one_true, covariance)
     x = xp.zeros((spectrum.values.shape[0] + 1, *rho.shape), dtype=Y.dtype, device=device(Y))
     if start is not None:
         x = objective.scale(*start)
-    found = xp.zeros_like(x)
+    W, b = objective.parameters(x)
     history: list[list[float]] = [[] for _ in range(n_settings)]
     converged, active = [False] * n_settings, list(range(n_settings))
     value, gradient, steepest = objective.evaluate(x)
     steps = _Steps(memory, x)
+    next_scaling = _FIRST_SCALING if start is None else 0
     for iteration in range(max_iter):
         kept = []
         for place, setting in enumerate(active):
             history[setting].append(float(value[place]))
             converged[setting] = float(steepest[place]) <= tol
-            if converged[setting] or iteration == max_iter - 1:
-                found[:, setting, :] = x[:, place, :]
-            else:
+            if not converged[setting] and iteration < max_iter - 1:
                 kept.append(place)
-        if not kept:
-            break
         if len(kept) < len(active):
+            found_W, found_b = objective.parameters(x)
+            for place, setting in enumerate(active):
+                W[:, setting, :], b[setting, :] = found_W[:, place, :], found_b[place, :]
+            if not kept:
+                break
             chosen = xp.asarray(kept, device=device(Y))
             active = [active[place] for place in kept]
             objective, steps = objective.take(chosen), steps.take(chosen)
             x, gradient = xp.take(x, chosen, axis=1), xp.take(gradient, chosen, axis=1)
             value, steepest = xp.take(value, chosen), xp.take(steepest, chosen)
+        if memory and iteration == next_scaling:
+            objective, x, gradient = objective.scale_by_curvature(x, gradient)
+            steps = _Steps(memory, x)
+            next_scaling = max(_FIRST_SCALING, 2 * iteration)
         step = steps.direction(gradient)
         new_value, new_gradient, new_steepest = objective.evaluate(x + step)
         # Rounding may lower the objective in a plain step at the maximum.
-        accepted = (new_value >= value) | steps.plain
+        rounding = xp.where(steps.plain, xp.finfo(Y.dtype).eps * xp.abs(value), 0.0)
+        accepted = new_value >= value - rounding
         wide = accepted[:, None]
         steps.update(step, gradient - new_gradient, accepted)
         x, gradient = xp.where(wide, x + step, x), xp.where(wide, new_gradient, gradient)
         value, steepest = xp.where(accepted, new_value, value), xp.where(accepted, new_steepest, steepest)
-    W, b = whole.parameters(found)
     return Bunch(coef=W, intercept=b, history=history, converged=converged)
 
 
@@ -117,18 +130,36 @@ class _Objective:
     ) -> None:
         xp = array_namespace(Y)
         identity = xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y))
-        self.basis, self.shrink, curvature = rotate_penalty(identity if B is None else B, gamma, one_true)
+        self.basis, self.shrink, bound = rotate_penalty(identity if B is None else B, gamma, one_true)
         self.spectrum, self.labels, self.one_true, self.rho = spectrum, Y[:, None, :], one_true, rho
         self.start = prior_logits(Y, rho)
-        self.unit = 1 / xp.sqrt(curvature * spectrum.values[:, None, None] + self.shrink)
-        self.unit_b = (curvature * Y.shape[0]) ** -0.5
+        self.unit = 1 / xp.sqrt(bound * spectrum.values[:, None, None] + self.shrink)
+        self.unit_b = xp.full_like(rho, (bound * Y.shape[0]) ** -0.5)
 
     def take(self, settings: Array) -> _Objective:
         """Return the objective of some settings."""
         xp, new = array_namespace(settings), copy(self)
         new.rho, new.start = xp.take(self.rho, settings, axis=0), xp.take(self.start, settings, axis=0)
         new.shrink, new.unit = xp.take(self.shrink, settings, axis=1), xp.take(self.unit, settings, axis=1)
+        new.unit_b = xp.take(self.unit_b, settings, axis=0)
         return new
+
+    def scale_by_curvature(self, x: Array, gradient: Array) -> tuple[_Objective, Array, Array]:
+        """Return the objective in variables in which its curvature at x is about 1, and x and the gradient in them."""
+        xp, new = array_namespace(x), copy(self)
+        W, b = self.parameters(x)
+        of_scores, of_intercept = sum_curvature(
+            self.spectrum,
+            W,
+            lambda scores, labels, one_true: _curvature_by_blocks(scores + b, self.rho, labels, one_true),
+            self.labels,
+            self.one_true,
+        )
+        new.unit = 1 / xp.sqrt(of_scores @ self.basis**2 + self.shrink)
+        # A label that is certain everywhere has no curvature.
+        new.unit_b = 1 / xp.sqrt(xp.clip(of_intercept, min=1.0))
+        ratio = xp.concat([new.unit / self.unit, (new.unit_b / self.unit_b)[None, ...]])
+        return new, x / ratio, gradient * ratio
 
     def parameters(self, x: Array) -> tuple[Array, Array]:
         """Return W and b."""
@@ -210,7 +241,7 @@ class _Steps:
         self.pairs = [(s, y, xp.where(accepted, old, 0.0)) for s, y, old in self.pairs]
         self.pairs = [*self.pairs, (step, change, weight)][-self.memory :]
         scale = xp.where(usable, product / xp.where(usable, square, 1.0), self.scale)
-        self.scale = xp.where(accepted, scale, 1.0)
+        self.scale = xp.where(accepted, scale, xp.where(self.plain, self.scale / 2, 1.0))
         self.plain = ~accepted | (self.plain & ~usable)
 
 
@@ -309,6 +340,14 @@ def _slope_by_blocks(logits: Array, rho: Array, labels: Array, one_true: Array |
         value, logits[rows, ...] = likelihood_and_slope(logits[rows, ...], rho, labels[rows, ...], marked)
         values.append(value)
     return array_namespace(logits).concat(values), logits
+
+
+def _curvature_by_blocks(logits: Array, rho: Array, labels: Array, one_true: Array | None) -> Array:
+    """Return :func:`curvature`, which takes the place of the logits."""
+    for rows in _blocks(logits):
+        marked = None if one_true is None else one_true[rows, ...]
+        logits[rows, ...] = curvature(logits[rows, ...], rho, labels[rows, ...], marked)
+    return logits
 
 
 def _posterior_by_blocks(scores: Array, rho: Array, labels: Array, one_true: Array | None) -> Array:
