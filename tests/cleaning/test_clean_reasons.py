@@ -2,7 +2,7 @@
 
 import pytest
 
-from skpml.cleaning._judging import Reason
+from skpml.cleaning import Reason
 
 
 def reason(**changes):

@@ -19,6 +19,7 @@ from sklearn.utils import Bunch
 from skpml._validation import EncodedLabels, check_verified, encode_labels, is_number, is_views
 from skpml.cleaning._batch import Question, propose_batch, random_order
 from skpml.cleaning._decisions import Decisions, decisions_from_frame, read_decisions
+from skpml.cleaning._doubts import Doubts, find_doubts
 from skpml.cleaning._evidence import (
     Companion,
     Evidence,
@@ -35,7 +36,6 @@ from skpml.cleaning._judging import (
     Floats,
     Missing,
     Progress,
-    Reason,
     WrongCounts,
     benefit,
     check_thresholds,
@@ -45,7 +45,6 @@ from skpml.cleaning._judging import (
     cross_fit,
     find_missing,
     find_partners,
-    find_reasons,
     is_count,
     judge,
     suggest_actions,
@@ -80,31 +79,6 @@ _ANCHORS, _FEW_ANCHORS, _MANY_ROWS = 1000, 300, 20_000
 _SURE = 0.95
 
 
-@dataclass(frozen=True, kw_only=True)
-class Doubt:
-    """A candidate that may be wrong.
-
-    Parameters
-    ----------
-    row : int
-        Row of the candidate.
-    label : int
-        Its label, by position.
-    confidence : float
-        Probability that it is true.
-    action : {"drop", "ask"}
-        What is suggested.
-    reason : Reason
-        Evidence; ``str(reason)`` is a sentence.
-    """
-
-    row: int
-    label: int
-    confidence: float
-    action: str
-    reason: Reason
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Audit:
     """Result of :func:`audit`; ``repr`` is a summary, and notebooks show a table of the labels.
@@ -119,8 +93,8 @@ class Audit:
         Probability that each label is true, by models that were not trained on the row, from the features alone.
     actions : ndarray of str, shape (n_rows, n_labels)
         "keep", "drop" or "ask" for candidates, "" elsewhere.
-    doubts : list of Doubt
-        Candidates that are not simply kept, the most useful to check first.
+    doubts : Doubts
+        Candidates that are not simply kept, the most useful to check first: a sequence of :class:`Doubt`.
     wrong : WrongCounts
         Estimated numbers of wrong candidates by label.
     batch : list of Question
@@ -156,7 +130,7 @@ class Audit:
     confidences: Floats
     probabilities: Floats
     actions: NDArray[np.str_]
-    doubts: list[Doubt]
+    doubts: Doubts
     wrong: WrongCounts
     batch: list[Question]
     verified: NDArray[np.int8]
@@ -483,13 +457,21 @@ def audit(
         drop_precision=drop_precision,
         random_state=random_state,
     )
-    options = {"n_neighbors": n_neighbors, "random_state": random_state}
     places = random_order(candidates, random_state)
     return Audit(
         confidences=found.confidences,
         probabilities=first.found.probabilities,
         actions=found.actions,
-        doubts=_find_doubts(X, candidates, checked, first.found, found, **options),
+        doubts=find_doubts(
+            X,
+            candidates,
+            ((found.actions == ASK) | (found.actions == DROP)) & (checked == 0),
+            found.actions,
+            probabilities=first.found.probabilities,
+            confidences=found.confidences,
+            n_neighbors=n_neighbors,
+            random_state=random_state,
+        ),
         wrong=found.wrong,
         batch=propose_batch(places, checked, benefit(found.confidences), size=batch_size),
         verified=checked,
@@ -729,27 +711,6 @@ def _measure_order(judged: Floats, verified: NDArray[np.int8], Y: NDArray[Any]) 
     if wrong.all() or not wrong.any():
         return float("nan")
     return float(roc_auc_score(wrong, -judged[cells]))
-
-
-def _find_doubts(
-    X: Any,
-    Y: NDArray[Any],
-    verified: NDArray[np.int8],
-    first: Bunch,
-    found: Bunch,
-    **options: Any,
-) -> list[Doubt]:
-    """Return the candidates that are not simply kept and that nobody checked, the most useful to check first."""
-    sure, actions = found.confidences, found.actions
-    rows, columns = np.nonzero(((actions == DROP) | (actions == ASK)) & (verified == 0))
-    order = np.argsort(-benefit(sure[rows, columns]), kind="stable")
-    rows, columns = rows[order], columns[order]
-    options |= {"probabilities": first.probabilities, "confidences": sure}
-    cells = zip(rows.tolist(), columns.tolist(), find_reasons(X, Y, rows, columns, **options), strict=True)
-    return [
-        Doubt(row=i, label=j, confidence=float(sure[i, j]), action=str(actions[i, j]), reason=reason)
-        for i, j, reason in cells
-    ]
 
 
 def _find_missing(probabilities: Floats, Y: NDArray[Any], verified: NDArray[np.int8], voted: bool) -> Missing:

@@ -18,10 +18,8 @@ from scipy.special import betainc, expit, logit
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
-from skpml.features import RangeScaler
 from skpml.likelihood import (
     ENOUGH_CANDIDATES,
     apply_level,
@@ -48,10 +46,6 @@ _CERTAIN = 1e-6
 _NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.08
 # The same for confidences from votes, whose level rests on what "true" means.
 _VOTES_DEVIATION = 0.1
-# Rows among which neighbors are searched; more take time and add little.
-_MOST_ROWS = 20_000
-# Similar rows that a reason names, with the label and without it.
-_MOST_SIMILAR = 3
 # Standard deviations of the shift of log-odds of missing labels, before any answer, and of their factor. Votes set the
 # level, scores of other models do not.
 _SHIFT_DEVIATIONS = {"votes": 0.5, "ranking": 2.0}
@@ -357,125 +351,6 @@ def suggest_actions(
     # Ties are broken by position, so that the same data give the same list.
     actions[np.argsort(-benefit(confidences), kind="stable")[:budget]] = ASK
     return actions
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reason:
-    """Evidence for and against a candidate; ``str(reason)`` is a sentence.
-
-    Parameters
-    ----------
-    carried : int
-        How many of the nearest other rows carry the label.
-    neighbors : int
-        Number of nearest rows that were compared; 0 without features.
-    usual : float
-        Share of all rows that carry it.
-    probability : float
-        Probability that the label is true, by a model that has not seen the row, from the features alone.
-    confidence : float
-        Probability that it is true, given all evidence: also that the row carries it, and what was verified.
-    similar_with : tuple of int
-        The most similar other rows that carry the label, at most three, the nearest first.
-    similar_without : tuple of int
-        Those of the nearest rows that do not carry it, at most three.
-    """
-
-    carried: int
-    neighbors: int
-    usual: float
-    probability: float
-    confidence: float
-    similar_with: tuple[int, ...] = ()
-    similar_without: tuple[int, ...] = ()
-
-    def __str__(self) -> str:
-        # Without the second number, a low first one would seem to contradict the confidence.
-        why = "since the row has it" if self.confidence > self.probability else "with all evidence"
-        text = f"The features alone make the tag {_percent(self.probability)} likely; {why}, {_percent(self.confidence)}."
-        if not self.neighbors:
-            return text
-        have = "has" if self.carried == 1 else "have"
-        counted = f"{self.carried} of {self.neighbors} similar rows {have} the tag"
-        return f"{counted}; {_percent(self.usual)} of all rows have it. {text}"
-
-
-def _percent(share: float) -> str:
-    """Format a share in whole percent; only 0 and 1 are shown as 0% and 100%."""
-    if 0 < share < 0.005:
-        return "<1%"
-    return ">99%" if 0.995 < share < 1 else f"{share:.0%}"
-
-
-def find_reasons(
-    X: Any,
-    Y: NDArray[Any],
-    rows: NDArray[np.intp],
-    labels: NDArray[np.intp],
-    *,
-    probabilities: NDArray[Any],
-    confidences: NDArray[Any],
-    n_neighbors: int = 10,
-    random_state: int = 0,
-) -> list[Reason]:
-    """Return a reason for each cell (row, label); neighbors are found if there are features X."""
-    if len(rows) == 0:
-        return []
-    near = np.empty((len(rows), 0), dtype=np.intp)
-    with_label = [np.empty(0, dtype=np.intp)] * len(rows)
-    if X is not None:
-        search = _NeighborSearch(X, random_state)
-        asked, place = np.unique(rows, return_inverse=True)
-        near = search.find(asked, n_neighbors)[place]
-        for label in np.unique(labels).tolist():
-            cells = np.flatnonzero(labels == label)
-            found = search.find(rows[cells], _MOST_SIMILAR, among=Y[:, label] > 0)
-            for cell, similar in zip(cells.tolist(), found, strict=True):
-                with_label[cell] = similar
-    usual = np.mean(Y > 0, axis=0)
-    reasons = []
-    for cell, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
-        carries = Y[near[cell], label] > 0
-        reasons.append(
-            Reason(
-                carried=int(carries.sum()),
-                neighbors=near.shape[1],
-                usual=float(usual[label]),
-                probability=float(probabilities[row, label]),
-                confidence=float(confidences[row, label]),
-                similar_with=tuple(with_label[cell].tolist()),
-                similar_without=tuple(near[cell][~carries][:_MOST_SIMILAR].tolist()),
-            )
-        )
-    return reasons
-
-
-class _NeighborSearch:
-    """Search for the nearest other rows, among all or among some; among random ones if there are too many."""
-
-    def __init__(self, X: Any, random_state: int) -> None:
-        n = X.shape[0]
-        self._known = np.arange(n)
-        if n > _MOST_ROWS:
-            self._known = np.sort(np.random.default_rng(random_state).permutation(n)[:_MOST_ROWS])
-        with config_context(transform_output="default"):
-            self._scaled = RangeScaler().fit_transform(X)
-
-    def find(
-        self, rows: NDArray[np.intp], count: int, *, among: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.intp]:
-        """Return the nearest other rows of some rows, (m, count), or fewer columns if there are fewer."""
-        known = self._known if among is None else self._known[among[self._known]]
-        # A row that is searched for may be among them.
-        count = min(count, len(known) - 1)
-        if count < 1:
-            return np.empty((len(rows), 0), dtype=np.intp)
-        search = NearestNeighbors(n_neighbors=count + 1).fit(self._scaled[known])
-        found = known[search.kneighbors(self._scaled[rows], return_distance=False)]
-        # A row is not its own neighbor, and may not be among the known rows.
-        own = found == rows[:, None]
-        own[~own.any(axis=1), -1] = True
-        return found[~own].reshape(len(rows), count)
 
 
 def find_partners(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -123,6 +123,8 @@ def keep_decisions(found: Audit, decisions: Decisions) -> Audit:
     decided_about = actions[decisions.rows, decisions.labels] != ""
     rows, labels = decisions.rows[decided_about], decisions.labels[decided_about]
     actions[rows, labels] = np.where(decisions.keep[decided_about], "keep", "drop")
-    decided = set(zip(decisions.rows.tolist(), decisions.labels.tolist(), strict=True))
-    doubts: list[Any] = [doubt for doubt in found.doubts if (doubt.row, doubt.label) not in decided]
+    undecided = actions == found.actions
+    undecided = np.ones(actions.shape, dtype=bool)
+    undecided[decisions.rows, decisions.labels] = False
+    doubts = found.doubts.select(undecided[found.doubts.rows, found.doubts.labels])
     return replace(found, actions=actions, doubts=doubts)

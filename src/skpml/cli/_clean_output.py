@@ -54,14 +54,12 @@ def show_summary(table: Table, found: Audit, checked: Checked, drop_below: float
 def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
     from skpml.likelihood import ENOUGH_CANDIDATES
 
-    to_ask = [doubt for doubt in found.doubts if doubt.action == "ask"]
+    asked, labels = np.nonzero(found.actions == "ask")
     dropped = int(np.count_nonzero(found.actions == "drop"))
-    are, stay = ("is", "stays") if len(to_ask) == 1 else ("are", "stay")
+    are, stay = ("is", "stays") if len(asked) == 1 else ("are", "stay")
     decided = int(np.count_nonzero((found.actions == "drop") & (found.verified < 0)))
     by_person = f" ({decided:,} by your decisions)" if decided else ""
-    ui.say(
-        f"Dropped {dropped:,}{by_person}; {len(to_ask):,} {are} for a person to decide and {stay} for now."
-    )
+    ui.say(f"Dropped {dropped:,}{by_person}; {len(asked):,} {are} for a person to decide and {stay} for now.")
     if added := int(np.count_nonzero(found.verified[table.candidates == 0] > 0)):
         ui.say(f"Added {ui.format_count(added, 'tag')} that a person gave.")
     share = found.evidence.drops_wrong
@@ -77,7 +75,7 @@ def _show_drops(table: Table, found: Audit, drop_below: float) -> None:
     ui.say(rests_on[found.evidence.drops])
     show_emptied(table, found.clean_labels() > 0)
     rare = table.candidates.sum(axis=0) < ENOUGH_CANDIDATES
-    withheld = [bool(rare[doubt.label]) for doubt in to_ask if doubt.confidence < drop_below]
+    withheld = rare[labels[found.confidences[asked, labels] < drop_below]].tolist()
     few = f"fewer than {ENOUGH_CANDIDATES} rows have such a tag"
     reasons = {True: few}
     if found.evidence.drops != "none":
@@ -98,7 +96,7 @@ def show_emptied(table: Table, kept: Any) -> None:
 def show_next(found: Audit, report: Path | None) -> None:
     """Print what to do next, or that nothing is left to ask."""
     page = "write a page by --report PAGE.html" if report is None else f"open {report}"
-    to_ask = sum(doubt.action == "ask" for doubt in found.doubts)
+    to_ask = int(np.count_nonzero(found.actions == "ask"))
     if found.batch or to_ask:
         number, verb = (len(found.batch), "check") if found.batch else (to_ask, "decide")
         tags = ui.format_count(number, "tag")

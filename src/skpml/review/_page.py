@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,11 +139,11 @@ def check_same_table(table: Table, audit: Audit) -> None:
         )
 
 
-def select_doubts(audit: Audit) -> list[Doubt]:
+def select_doubts(audit: Audit) -> Sequence[Doubt]:
     """Return all doubts, or the most useful undecided ones if there are too many for a page."""
     if len(audit.doubts) <= MAX_DOUBTS:
         return audit.doubts
-    return [doubt for doubt in audit.doubts if doubt.action == "ask"][:MAX_DOUBTS]
+    return list(islice((doubt for doubt in audit.doubts if doubt.action == "ask"), MAX_DOUBTS))
 
 
 def _build_payload(
