@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import binom, norm
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
 
 from skpml._validation import EncodedLabels, check_verified, encode_labels, is_number, is_views
 from skpml.cleaning._batch import Question, propose_batch, random_order
+from skpml.cleaning._concluding import conclude
 from skpml.cleaning._decisions import Decisions, decisions_from_frame, read_decisions
 from skpml.cleaning._doubts import Doubts, find_doubts
 from skpml.cleaning._evidence import (
@@ -31,7 +31,6 @@ from skpml.cleaning._evidence import (
 from skpml.cleaning._judging import (
     ASK,
     DROP,
-    KEEP,
     MAX_ROWS,
     Floats,
     Missing,
@@ -39,28 +38,21 @@ from skpml.cleaning._judging import (
     WrongCounts,
     benefit,
     check_thresholds,
-    count_from_sample,
-    count_without_noise,
-    count_wrong,
     cross_fit,
     find_missing,
     find_partners,
     is_count,
     judge,
-    suggest_actions,
     train,
 )
+from skpml.cleaning._large import MOST_AUDITED, audit_in_blocks
 from skpml.cleaning._presenting import make_frame, make_html, plot, summarize
-from skpml.features import RangeScaler, RBFAnchors
 from skpml.likelihood import (
     ENOUGH_CANDIDATES,
-    certify_drops,
     check_votes,
     fit_votes,
     is_auto,
-    learn_from_verified,
 )
-from skpml.linalg import spectrum_of
 from skpml.registry import get_method
 from skpml.tables import Columns, Table
 
@@ -73,10 +65,6 @@ _FAST = {"family": "ridge", "n_members": 1}
 _FARTHEST_MEDIAN = 5.0
 # Given log-odds are clipped this far beyond 0 and their median: a few far ones must not decide the calibration.
 _FARTHEST = 12.0
-# Anchors of the regression that learns from verified cells, with few rows and with many.
-_ANCHORS, _FEW_ANCHORS, _MANY_ROWS = 1000, 300, 20_000
-# How sure it must be that drops are as precise as promised.
-_SURE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -376,7 +364,9 @@ def audit(
     n_neighbors : int, default=10
         Number of similar rows that a reason counts.
     max_rows : int, default=40000
-        Fit each model to at most this many rows, drawn at random; all rows are judged.
+        Fit each model to at most this many rows, drawn at random; all rows are judged. Of more than 200,000 rows,
+        100,000 random ones are audited, and those with verified cells; the others are judged in blocks, by the model, the
+        noise rates and the thresholds of these. A budget is then spent on the audited rows.
     random_state : int, default=0
         Seed of the folds, the drawn rows and, unless it has its own, of the method.
     progress : callable or None, default=None
@@ -436,27 +426,29 @@ def audit(
     model = _make_model(method, len(candidates), n_folds, random_state, family=family, fast=fast)
     if views is not None:
         model.set_params(views=views)
-    sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
+    known: dict[str, Any] = {
+        "verified": checked,
+        "sample": sample,
+        "rule": {"drop_below": drop_below, "keep_above": keep_above, "budget": budget},
+        "drop_precision": drop_precision,
+        "random_state": random_state,
+    }
+    judge_rows = partial(
+        judge_by_model, model, n_folds=n_folds, max_rows=max_rows, random_state=random_state, fast=fast
+    )
+    found: Bunch | None = None
     if votes is not None:
         first = _judge_votes(X, votes, n_annotators, candidates, random_state)
     elif probabilities is not None:
         given = _match_columns(probabilities, labels, names, label_names)
         scores = _bound_probabilities(_check_probabilities(given, candidates.shape))
         first = judge_scores(scores, candidates, random_state=random_state, by_label=True)
+    elif len(candidates) > MOST_AUDITED:
+        first, found = audit_in_blocks(judge_rows, X, candidates, progress=progress, **known)
     else:
-        first = judge_by_model(model, X, candidates, progress=progress, **sizes)
-        if fast:
-            first.label_free, first.fast = "none", True
-    found = conclude(
-        first,
-        X,
-        candidates,
-        verified=checked,
-        sample=sample,
-        rule={"drop_below": drop_below, "keep_above": keep_above, "budget": budget},
-        drop_precision=drop_precision,
-        random_state=random_state,
-    )
+        first = judge_rows(X, candidates, progress=progress)
+    if found is None:
+        found = conclude(first, X, candidates, **known)
     places = random_order(candidates, random_state)
     return Audit(
         confidences=found.confidences,
@@ -498,9 +490,10 @@ def judge_by_model(
     n_folds: int,
     max_rows: int,
     random_state: int,
+    fast: bool = False,
     progress: Progress | None = None,
 ) -> Bunch:
-    """Judge candidates by models of other rows, see :func:`judge_scores`."""
+    """Judge candidates by models of other rows, see :func:`judge_scores`; a ``fast`` look assumes no random noise."""
     # Transformers inside models must return arrays.
     with config_context(transform_output="default"):
         sizes = {"n_folds": n_folds, "max_rows": max_rows, "random_state": random_state}
@@ -508,9 +501,12 @@ def judge_by_model(
     known = not is_auto(getattr(whole, "noise_rate", "auto"))
     rates = getattr(whole, "noise_rate_", None) if known else None
     of_all = getattr(whole, "confidences_", None) if len(Y) <= max_rows else None
-    return judge_scores(
+    first = judge_scores(
         scores, Y, rates=rates, of_all=of_all, order=order, model=whole, random_state=random_state
     )
+    if fast:
+        first.label_free, first.fast = "none", True
+    return first
 
 
 def judge_scores(
@@ -574,71 +570,6 @@ def _judge_votes(X: Any, votes: Any, n_annotators: Any, Y: NDArray[Any], random_
     )
 
 
-def conclude(
-    first: Bunch,
-    X: Any,
-    Y: NDArray[Any],
-    *,
-    verified: NDArray[np.int8],
-    sample: NDArray[np.bool_],
-    rule: dict[str, Any],
-    drop_precision: float | None,
-    random_state: int,
-    spectrum: Any = None,
-) -> Bunch:
-    """Learn from verified cells, and decide: ``confidences``, ``actions``, ``wrong`` counts and ``evidence``.
-
-    In ``judged``, verified cells have the confidence of models that did not see their answers. ``first`` is what was
-    found without verified cells, and ``spectrum`` the features of the rows, if known.
-    """
-    candidate = Y > 0
-    judged = confidences = first.found.confidences
-    if verified.any():
-        if spectrum is None and X is not None:
-            spectrum = make_spectrum(X, random_state)
-        options = {"spectrum": spectrum, "random_state": random_state}
-        learned = learn_from_verified(Y, verified, judged, first.found.probabilities, **options)
-        judged, confidences = learned.judged, np.where(candidate, learned.confidences, verified > 0)
-    actions = np.full(Y.shape, "", dtype="<U4")
-    actions[candidate] = suggest_actions(confidences[candidate], **rule)
-    basis, most = _find_basis(first.label_free, judged, verified, sample, rule["drop_below"], drop_precision)
-    withheld = (confidences > most) | first.undecided
-    if basis == "random noise":
-        withheld |= first.found.at_least_noise > 0.5
-    actions[(actions == DROP) & withheld] = ASK if rule["budget"] is None else KEEP
-    _respect_person(actions, verified, confidences)
-    dropped = (actions == DROP) & (verified == 0)
-    doubtful = first.found.at_least_noise if basis == "random noise" else confidences
-    drops_wrong = _promise(doubtful[dropped])
-    if dropped.any() and basis == "verified" and drop_precision is not None:
-        drops_wrong = drop_precision
-    if np.count_nonzero(sample) >= ENOUGH_CANDIDATES:
-        wrong = count_from_sample(judged, candidate, verified, sample)
-    elif first.label_free == "random noise":
-        wrong = count_wrong(first.found, Y, unknown=first.undecided)
-    else:
-        wrong = count_without_noise(confidences, candidate, verified, known=first.label_free == "votes")
-    evidence = Evidence(
-        informative=first.informative,
-        n_verified=int(np.count_nonzero(verified)),
-        n_sample=int(sample.sum()),
-        auc=_measure_order(judged, verified, Y),
-        drops=basis,
-        drops_wrong=drops_wrong,
-        fast=first.get("fast", False),
-        **first.noise,
-    )
-    return Bunch(confidences=confidences, judged=judged, actions=actions, wrong=wrong, evidence=evidence)
-
-
-def _promise(confidences: Floats) -> float:
-    """Return the share of tags with these confidences that is wrong at least, but for chance; NaN without tags."""
-    if not len(confidences):
-        return float("nan")
-    deviation = float(np.sqrt(np.sum(confidences * (1 - confidences)))) / len(confidences)
-    return max(0.0, float(np.mean(1 - confidences)) - float(norm.ppf(_SURE)) * deviation)
-
-
 def _find_index(*given: Any) -> Any:
     """Return the index of the first data frame or series; lists have a method of this name."""
     indexes = (getattr(each, "index", None) for each in given)
@@ -659,58 +590,6 @@ def _check_sample(at_random: Any, verified: NDArray[np.int8]) -> NDArray[np.bool
             f"at_random marks row {row}, label {label}, which is not verified ({len(unknown)} in all)."
         )
     return np.asarray(given & (verified != 0))
-
-
-def make_spectrum(X: Any, random_state: int) -> Any:
-    """Return the features of the rows for the regression that learns from verified cells."""
-    n_anchors = _ANCHORS if X.shape[0] <= _MANY_ROWS else _FEW_ANCHORS
-    with config_context(transform_output="default"):
-        scaled = RangeScaler().fit_transform(X)
-        mapped = RBFAnchors(n_anchors=n_anchors, random_state=random_state).fit_transform(scaled)
-    # The last column is the constant; the spectrum centers its features.
-    return spectrum_of(mapped[:, :-1].astype(np.float64))
-
-
-def _find_basis(
-    label_free: str,
-    judged: Floats,
-    verified: NDArray[np.int8],
-    sample: NDArray[np.bool_],
-    drop_below: float,
-    drop_precision: float | None,
-) -> tuple[str, float]:
-    """Return what drops rest on, and the confidence up to which tags may be dropped."""
-    if sample.any():
-        if drop_precision is None:
-            return "verified", 1.0
-        sure, wrong = judged[sample], verified[sample] < 0
-        most = certify_drops(sure, wrong, precision=drop_precision, level=_SURE)
-        if most >= 0:
-            return "verified", most
-        among = wrong[sure < drop_below]
-        if len(among) and binom.cdf(among.sum(), len(among), drop_precision) < 1 - _SURE:
-            # The sample shows that drops would not be precise.
-            return "none", -1.0
-    return label_free, -1.0 if label_free == "none" else 1.0
-
-
-def _respect_person(actions: NDArray[np.str_], verified: NDArray[np.int8], confidences: Floats) -> None:
-    """Set the actions of verified candidates; ask before a row loses its last tag without a person."""
-    candidate = actions != ""
-    actions[candidate & (verified > 0)], actions[candidate & (verified < 0)] = KEEP, DROP
-    automatic = (actions == DROP) & (verified == 0)
-    emptied = np.flatnonzero(~(candidate & (actions != DROP)).any(axis=1) & automatic.any(axis=1))
-    best = np.where(automatic[emptied], confidences[emptied], -1.0).argmax(axis=1)
-    actions[emptied, best] = ASK
-
-
-def _measure_order(judged: Floats, verified: NDArray[np.int8], Y: NDArray[Any]) -> float:
-    """Return the area under the ROC curve over verified candidates, by models that did not see their answers."""
-    cells = (Y > 0) & (verified != 0)
-    wrong = verified[cells] < 0
-    if wrong.all() or not wrong.any():
-        return float("nan")
-    return float(roc_auc_score(wrong, -judged[cells]))
 
 
 def _find_missing(probabilities: Floats, Y: NDArray[Any], verified: NDArray[np.int8], voted: bool) -> Missing:

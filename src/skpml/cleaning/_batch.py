@@ -36,7 +36,7 @@ class Question:
     drawn: int
 
 
-def random_order(Y: NDArray[Any], random_state: int) -> NDArray[np.intp]:
+def random_order(Y: NDArray[Any], random_state: int) -> NDArray[Any]:
     """Return the place of each candidate in a random order, from 1; 0 outside the candidates.
 
     The order is stratified: in every prefix, the drawn shares of two labels differ by less than one cell of each. The
@@ -44,18 +44,20 @@ def random_order(Y: NDArray[Any], random_state: int) -> NDArray[np.intp]:
     differs by less than one place.
     """
     random = np.random.default_rng(random_state)
-    key = np.full(Y.shape, np.inf)
+    candidate = Y > 0
+    cells = np.flatnonzero(candidate)
+    key = np.empty(len(cells))
+    labels = cells % Y.shape[1]
     for label in range(Y.shape[1]):
-        rows = np.flatnonzero(Y[:, label] > 0)
-        key[rows, label] = (random.permutation(len(rows)) + random.random()) / max(len(rows), 1)
-    cells = np.argsort(key, axis=None, kind="stable")[: int((Y > 0).sum())]
-    places = np.zeros(Y.size, dtype=np.intp)
-    places[cells] = np.arange(1, len(cells) + 1)
-    return places.reshape(Y.shape)
+        of_label = np.flatnonzero(labels == label)
+        key[of_label] = (random.permutation(len(of_label)) + random.random()) / max(len(of_label), 1)
+    places = np.zeros(Y.shape, dtype=np.int32 if Y.size < 1 << 31 else np.int64)
+    places.flat[cells[np.argsort(key, kind="stable")]] = np.arange(1, len(cells) + 1)
+    return places
 
 
 def find_sample(
-    places: NDArray[np.intp], verified: NDArray[Any], drawn: NDArray[np.bool_] | None = None
+    places: NDArray[Any], verified: NDArray[Any], drawn: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
     """Return which verified cells are a random sample: the longest prefix of the order that is verified.
 
@@ -68,7 +70,7 @@ def find_sample(
 
 
 def propose_batch(
-    places: NDArray[np.intp], verified: NDArray[Any], usefulness: NDArray[Any], *, size: int
+    places: NDArray[Any], verified: NDArray[Any], usefulness: NDArray[Any], *, size: int
 ) -> list[Question]:
     """Return the next cells to check: the next ones of the random order, then those that help most."""
     left = np.flatnonzero((places > 0) & (verified == 0))

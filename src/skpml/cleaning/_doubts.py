@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
+from skpml._validation import take_rows
 from skpml.cleaning._judging import ASK, DROP, Floats, benefit
 from skpml.features import RangeScaler
 
@@ -121,8 +122,9 @@ class _NeighborSearch:
         self._known = np.arange(n)
         if n > _MOST_ROWS:
             self._known = np.sort(np.random.default_rng(random_state).permutation(n)[:_MOST_ROWS])
+        self._X = X
         with config_context(transform_output="default"):
-            self._scaled = RangeScaler().fit_transform(X)
+            self._scaler = RangeScaler().fit(take_rows(X, self._known))
 
     def find(
         self, rows: NDArray[np.intp], count: int, *, among: NDArray[np.bool_] | None = None
@@ -133,12 +135,16 @@ class _NeighborSearch:
         count = min(count, len(known) - 1)
         if count < 1:
             return np.empty((len(rows), 0), dtype=np.intp)
-        search = NearestNeighbors(n_neighbors=count + 1).fit(self._scaled[known])
-        found = known[search.kneighbors(self._scaled[rows], return_distance=False)]
+        search = NearestNeighbors(n_neighbors=count + 1).fit(self._scale(known))
+        found = known[search.kneighbors(self._scale(rows), return_distance=False)]
         # A row is not its own neighbor, and may not be among the known rows.
         own = found == rows[:, None]
         own[~own.any(axis=1), -1] = True
         return found[~own].reshape(len(rows), count)
+
+    def _scale(self, rows: NDArray[np.intp]) -> Any:
+        with config_context(transform_output="default"):
+            return self._scaler.transform(take_rows(self._X, rows))
 
 
 @dataclass(frozen=True, kw_only=True)

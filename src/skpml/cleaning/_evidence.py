@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, gen_batches
 
 from skpml.likelihood import posterior
 
@@ -37,6 +37,8 @@ _MOST_CELLS = 300_000
 _SAME = 0.95
 # Pairs of labels: standard errors beyond what the features explain, factor, and how many are listed.
 _SUSPICIOUS, _FACTOR, _N_PAIRS = 6.0, 1.5, 20
+# Of which products of labels are summed at a time, for memory.
+_ROWS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +186,8 @@ def _variation(present: Floats, lacking: NDArray[np.bool_]) -> float:
 
 def find_twins(Y: NDArray[Any], names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return groups of labels with nearly the same candidates: nothing can tell which of them is right."""
-    present = (Y > 0).astype(np.float64)
-    together, count = present.T @ present, present.sum(axis=0)
+    together = _multiply_labels(Y > 0)
+    count = np.diag(together)
     either = count[:, None] + count - together
     same = (together > _SAME * np.maximum(either, 1)) & (together > 0)
     groups, seen = [], set()
@@ -202,8 +204,7 @@ def find_companions(expected: Floats, Y: NDArray[Any], names: Sequence[str]) -> 
 
     ``expected`` (n×c) are the probabilities of candidates, true or not, by the features alone.
     """
-    present = (Y > 0).astype(np.float64)
-    both, usual = present.T @ present, expected.T @ expected
+    both, usual = _multiply_labels(Y > 0), _multiply_labels(expected)
     deviation = np.sqrt(np.maximum(usual, 1.0))
     surplus = np.triu((both - usual) / deviation, k=1)
     pairs = np.argwhere((surplus > _SUSPICIOUS) & (both > _FACTOR * usual))
@@ -217,3 +218,12 @@ def find_companions(expected: Floats, Y: NDArray[Any], names: Sequence[str]) -> 
         )
         for one, other in pairs[order].tolist()
     ]
+
+
+def _multiply_labels(values: NDArray[Any]) -> Floats:
+    """Compute ``VᵀV`` (c×c) in double precision, some rows at a time."""
+    total = np.zeros((values.shape[1], values.shape[1]))
+    for rows in gen_batches(len(values), _ROWS_AT_ONCE):
+        some = values[rows].astype(np.float64)
+        total += some.T @ some
+    return total

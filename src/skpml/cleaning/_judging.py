@@ -18,8 +18,9 @@ from scipy.special import betainc, expit, logit
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, gen_batches
 
+from skpml._validation import take_rows
 from skpml.likelihood import (
     ENOUGH_CANDIDATES,
     apply_level,
@@ -50,6 +51,8 @@ _VOTES_DEVIATION = 0.1
 # level, scores of other models do not.
 _SHIFT_DEVIATIONS = {"votes": 0.5, "ranking": 2.0}
 _FACTOR_DEVIATION, _LEAST_FACTOR = 0.5, 0.05
+# Of which products of labels are summed at a time, for memory.
+_ROWS_AT_ONCE = 100_000
 # A label gets a partner by mere chance at most this often.
 _CHANCE = 0.05
 
@@ -95,6 +98,10 @@ def cross_fit(
 def train(model: Any, X: Any, Y: NDArray[Any], *, max_rows: int, random_state: int) -> Any:
     """Fit a clone of a model to all rows, or to ``max_rows`` random ones."""
     n_folds = getattr(model, "n_folds", 2)
+    if len(Y) > 2 * max_rows:
+        # To order all rows by their content would need them in memory.
+        some = np.random.default_rng(random_state).permutation(len(Y))[:max_rows]
+        X, Y = take_rows(X, some), Y[some]
     rows = InnerFolds(X, Y, n_folds=n_folds, random_state=random_state, copies_together=True)
     with config_context(transform_output="default"):
         return _fit_some(model, rows, max_rows, lambda done, what: None)[0]
@@ -116,6 +123,26 @@ def _fit_some(
     return fitted, None if some else held_out
 
 
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """How held-out scores become probabilities: noise rates and curves, as estimated and with the least noise."""
+
+    rates: Floats
+    least_rates: Floats
+    curve: tuple[float, float] | None = None
+    least_curve: tuple[float, float] | None = None
+
+    def apply(self, scores: Floats, Y: NDArray[Any]) -> Bunch:
+        """Return ``probabilities``, ``held_out`` and ``at_least_noise``, see :func:`judge`."""
+        probabilities = scores if self.curve is None else calibrate(scores, self.curve)
+        least = scores if self.least_curve is None else calibrate(scores, self.least_curve)
+        return Bunch(
+            probabilities=probabilities,
+            held_out=posterior(probabilities, self.rates, Y),
+            at_least_noise=posterior(least, self.least_rates, Y),
+        )
+
+
 def judge(
     scores: Floats,
     Y: NDArray[Any],
@@ -133,26 +160,29 @@ def judge(
     candidate is true, by a model without the row; ``at_least_noise``, the same under the least noise that the interval
     of :func:`count_wrong` reaches;
     ``confidences``, at the level of ``held_out``, in the order of it and the model of all rows together (all n×c, the
-    last three 0 outside the candidates); ``noise_rate`` (c) and ``noise_range``, the least and largest allowed rate.
+    last three 0 outside the candidates); ``noise_rate`` (c) and ``noise_range``, the least and largest allowed rate; and
+    the ``calibration``, which judges other rows alike.
     """
     if rates is not None:
         low = high = rates
-        probabilities = scores
-        held_out = at_least_noise = posterior(scores, rates, Y)
+        calibration = Calibration(rates=rates, least_rates=rates)
     else:
         noise = estimate_noise(scores, Y, by_frequency=True, order=order)
         rates, low, high = noise.rate, noise.low, noise.high
-        probabilities = calibrate(scores, fit_calibration(scores, rates, Y))
-        held_out = posterior(probabilities, rates, Y)
         least = scale_odds(low, 1 / _beyond_range(0.9))
-        at_least_noise = posterior(calibrate(scores, fit_calibration(scores, least, Y)), least, Y)
+        calibration = Calibration(
+            rates=rates,
+            curve=fit_calibration(scores, rates, Y),
+            least_rates=least,
+            least_curve=fit_calibration(scores, least, Y),
+        )
+    found = calibration.apply(scores, Y)
     return Bunch(
-        probabilities=probabilities,
-        held_out=held_out,
-        confidences=held_out if of_all is None else _combine(held_out, of_all, Y > 0),
+        **found,
+        confidences=found.held_out if of_all is None else _combine(found.held_out, of_all, Y > 0),
         noise_rate=rates,
         noise_range=(low, high),
-        at_least_noise=at_least_noise,
+        calibration=calibration,
     )
 
 
@@ -362,9 +392,12 @@ def find_partners(
     be binomial; a partner has a probability below 1/20 in its upper tail, times the number of other labels. Labels with
     fewer than one wrong candidate have no partner.
     """
-    doubt = np.where(Y > 0, 1 - confidences, 0.0)
-    n_wrong = doubt.sum(axis=0)[:, None]
-    beside, usual = doubt.T @ confidences, confidences.mean(axis=0)
+    n_wrong, beside = np.zeros((len(names), 1)), np.zeros((len(names), len(names)))
+    for rows in gen_batches(len(Y), _ROWS_AT_ONCE):
+        doubt = np.where(Y[rows] > 0, 1.0 - confidences[rows], 0.0)
+        n_wrong += doubt.sum(axis=0)[:, None]
+        beside += doubt.T @ confidences[rows]
+    usual = confidences.mean(axis=0, dtype=np.float64)
     possible = (beside > n_wrong * usual) & (n_wrong >= 1)
     np.fill_diagonal(possible, False)
     # The binomial tail, in the form that also takes sums of probabilities.
@@ -441,4 +474,6 @@ def find_missing(
     if np.count_nonzero(answered) >= ENOUGH_CANDIDATES:
         basis = "verified"
     opened = ~candidate & (verified == 0)
-    return Missing(probabilities=np.where(opened, expit(middle + curve[0] + curve[1] * s), 0.0), basis=basis)
+    # Numbers of Python keep the precision of the scores.
+    shift, factor = middle + float(curve[0]), float(curve[1])
+    return Missing(probabilities=np.where(opened, expit(shift + factor * s), 0.0), basis=basis)

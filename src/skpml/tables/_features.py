@@ -9,12 +9,13 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from skpml._validation import check_finite, check_sparse_structure
+from skpml.linalg import working_bytes
 from skpml.tables._columns import check_file, format_names
 from skpml.tables._errors import Argument, TableError, check_unpacked_size, parsing
 
@@ -51,8 +52,10 @@ def read_embeddings(
             raise TableError(problem, path=path, value=tuple(sorted(arrays)), expected="embeddings")
         matrix = arrays[usual[0]] if usual else next(iter(arrays.values()))
     else:
+        # What would fill the memory stays in the file, of which rows are read when they are needed.
+        mode: Literal["r"] | None = "r" if path.stat().st_size > working_bytes() else None
         with parsing(path, "npy"), _refusing_objects(path):
-            matrix = np.load(path, allow_pickle=False)
+            matrix = np.load(path, allow_pickle=False, mmap_mode=mode)
     if matrix.ndim != 2 or 0 in matrix.shape:
         problem = f"embeddings must be a matrix of rows × features, got the shape {matrix.shape}"
         raise TableError(problem, path=path, value=matrix.shape)

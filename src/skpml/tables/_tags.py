@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,16 @@ class TagCollector:
         self.column = column
         self._number: dict[str | tuple[str, ...], int] = {}
         self._rows = array("q")
-        self._split: tuple[str, list[list[str]]] | None = None
+        self._split: tuple[str, list[tuple[str, ...]]] | None = None
 
     def add(self, cells: Sequence[Any]) -> None:
         """Take the cells of some rows: texts such as ``"lake; sea"``, or lists."""
         for cell in cells:
             if not isinstance(cell, str):
-                cell = tuple(tag for value in cell if value is not None and (tag := str(value).strip()))
+                # Millions of cells repeat a few tags: each is kept once.
+                cell = tuple(
+                    intern(tag) for value in cell if value is not None and (tag := str(value).strip())
+                )
             self._rows.append(self._number.setdefault(cell, len(self._number)))
 
     @property
@@ -126,13 +130,16 @@ class TagCollector:
             }
         )
 
-    def tags(self, separator: str) -> list[list[str]]:
+    def tags(self, separator: str) -> list[tuple[str, ...]]:
         """Return the tags of each distinct cell; ValueError where a cell should be a list and is none."""
         if self._split is None or self._split[0] != separator or len(self._split[1]) != len(self._number):
-            each = (
-                split_tags(cell, separator) if isinstance(cell, str) else list(cell) for cell in self._number
+            self._split = (
+                separator,
+                [
+                    tuple(map(intern, split_tags(cell, separator))) if isinstance(cell, str) else cell
+                    for cell in self._number
+                ],
             )
-            self._split = separator, list(each)
         return self._split[1]
 
     @property

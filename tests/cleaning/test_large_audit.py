@@ -1,0 +1,149 @@
+"""Tables of more rows than an audit takes at a time: the others are judged like the audited rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import roc_auc_score
+
+from skpml.cleaning import audit
+from skpml.cleaning._large import BLOCK_ROWS, MOST_AUDITED
+
+N, C, AUDITED = 2000, 4, 600
+OPTIONS = {"random_state": 0, "batch_size": 10}
+
+
+def made_up(noise="random"):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 5)).astype(np.float32)
+    truth = X[:, :C] + 0.3 * rng.normal(size=(N, C)) > 0.5
+    # Structured noise: wrong tags of rows of a kind that the last feature shows.
+    where, rate = (True, 0.3) if noise == "random" else (X[:, 4:] > 0.7, 0.9)
+    false = where & (rng.random((N, C)) < rate)
+    return X, truth, (truth | false).astype(np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("skpml.cleaning._audit.MOST_AUDITED", 1000)
+    monkeypatch.setattr("skpml.cleaning._large.BLOCK_ROWS", AUDITED)
+
+
+@pytest.fixture(scope="module")
+def found():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skpml.cleaning._audit.MOST_AUDITED", 1000)
+        patch.setattr("skpml.cleaning._large.BLOCK_ROWS", AUDITED)
+        X, _, Y = made_up()
+        return audit(X, Y, **OPTIONS)
+
+
+def audited_rows():
+    return np.sort(np.random.default_rng(0).permutation(N)[:AUDITED])
+
+
+def test_limits():
+    assert MOST_AUDITED >= BLOCK_ROWS
+
+
+def test_audited_rows_are_those_of_an_audit_of_them_alone(found):
+    X, _, Y = made_up()
+    some = audited_rows()
+    alone = audit(X[some], Y[some], **OPTIONS)
+    assert_allclose(found.confidences[some], alone.confidences, atol=2e-6)
+    assert_allclose(found.probabilities[some], alone.probabilities, atol=1e-6)
+    assert (found.actions[some] == alone.actions).all()
+    assert_allclose(found.noise_rate, alone.noise_rate)
+    # The area under the curve is NaN without checked tags.
+    assert replace(found.evidence, auc=0.0) == replace(alone.evidence, auc=0.0)
+
+
+def test_other_rows_are_judged_as_well(found):
+    _, truth, Y = made_up()
+    others = np.setdiff1d(np.arange(N), audited_rows())
+    candidate = Y > 0
+    assert ((found.actions != "") == candidate).all()
+    assert ((found.confidences > 0) == candidate).all()
+    auc = {}
+    for name, rows in (("audited", audited_rows()), ("others", others)):
+        cells = candidate[rows]
+        auc[name] = roc_auc_score(truth[rows][cells], found.confidences[rows][cells])
+    assert auc["others"] == pytest.approx(auc["audited"], abs=0.02)
+    dropped = found.actions[others] == "drop"
+    assert dropped.any()
+    assert (~truth[others])[dropped].mean() >= found.evidence.drops_wrong - 0.03
+    kept = candidate & (found.actions != "drop")
+    assert kept.any(axis=1)[candidate.any(axis=1)].all()
+
+
+def test_a_row_gets_what_model_and_calibration_of_the_audited_rows_say(found):
+    # Confidences of random noise rise with the probability, in one curve for all rows of a label.
+    X, _, Y = made_up()
+    others = np.setdiff1d(np.arange(N), audited_rows())
+    scores = found.model.predict_proba(X[others])
+    for label in range(C):
+        rows = np.flatnonzero(Y[others, label])
+        order = np.argsort(scores[rows, label])
+        assert (np.diff(found.confidences[others][rows, label][order]) >= -1e-6).all()
+        p, sure = found.probabilities[others][rows, label], found.confidences[others][rows, label]
+        assert_allclose(sure, p / (p + (1 - p) * found.noise_rate[label]), atol=1e-5)
+
+
+def test_counts_are_those_of_all_rows(found):
+    _, truth, Y = made_up()
+    wrong = ((Y > 0) & ~truth).sum(axis=0)
+    assert (found.wrong.low <= wrong).all()
+    assert (wrong <= found.wrong.high).all()
+    estimate, low, high = found.wrong.total
+    assert low <= wrong.sum() <= high
+    assert estimate == pytest.approx((1 - found.confidences[Y > 0]).sum(), rel=1e-4)
+    assert_allclose(found.wrong.estimate.sum(), estimate)
+
+
+def test_what_a_person_checked_is_respected_and_learned_from():
+    X, truth, Y = made_up("structured")
+    verified = np.zeros(Y.shape, dtype=np.int8)
+    candidates = np.argwhere(Y > 0)
+    checked = candidates[np.random.default_rng(1).permutation(len(candidates))[:200]]
+    verified[tuple(checked.T)] = np.where(truth[tuple(checked.T)], 1, -1)
+    before, after = audit(X, Y, **OPTIONS), audit(X, Y, verified=verified, at_random=verified != 0, **OPTIONS)
+    assert (after.confidences[verified > 0] == 1).all()
+    assert (after.confidences[verified < 0] == 0).all()
+    assert (after.actions[verified < 0] == "drop").all()
+    assert (after.evidence.n_verified, after.evidence.n_sample) == (200, 200)
+    others = np.setdiff1d(np.arange(N), audited_rows())
+    cells = np.zeros(Y.shape, dtype=bool)
+    cells[others] = (Y[others] > 0) & (verified[others] == 0)
+    gain = roc_auc_score(truth[cells], after.confidences[cells]) - roc_auc_score(
+        truth[cells], before.confidences[cells]
+    )
+    assert gain > 0.03
+    assert after.wrong.basis == "sample"
+    assert after.wrong.total[1] <= ((Y > 0) & ~truth).sum() <= after.wrong.total[2]
+
+
+def test_progress_ends_and_never_turns_back():
+    X, _, Y = made_up()
+    told = []
+    audit(X, Y, progress=lambda done, total, what: told.append(done / total), **OPTIONS)
+    assert told == sorted(told)
+    assert told[-1] > 0.5
+    assert told[-1] <= 1
+
+
+def test_a_first_look_drops_nothing_and_a_budget_asks_for_as_many():
+    X, _, Y = made_up()
+    fast = audit(X, Y, fast=True, **OPTIONS)
+    assert not (fast.actions == "drop").any()
+    assert fast.evidence.fast
+    asked = audit(X, Y, budget=25, **OPTIONS)
+    # A row that would lose its last tag is asked about on top.
+    emptied = (asked.actions == "ask").any(axis=1) & ~(asked.actions == "keep").any(axis=1)
+    assert 25 <= (asked.actions == "ask").sum() <= 25 + emptied.sum()
+
+
+def test_the_model_of_the_cleaned_tags_needs_no_order_of_all_rows(found, monkeypatch):
+    X, truth, _ = made_up()
+    model = found.train_model(X, max_rows=500)
+    assert roc_auc_score(truth, model.predict_proba(X)) > 0.95
