@@ -167,6 +167,18 @@ def test_numbers_in_a_table_written_in_any_way(run: Run, photos_model: Path, fol
     assert list(lines[0])[:3] == ["row", "id", "predicted"]
 
 
+def test_rows_are_predicted_in_blocks(
+    run: Run, photos_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skpml.cli._predict._PREDICTED_ROWS", 7)
+    features = rows_with_tags(30, seed=1)[0]
+    rows = [[f"f{i}", *row] for i, row in enumerate(features.tolist())]
+    write_rows(folder / "new.csv", ["file", "a", "b", "größe"], rows)
+    done(run("predict", photos_model, "new.csv", "--id", "file", "-o", "tags.csv"))
+    lines = check_lines(folder / "tags.csv", photos_model, features)
+    assert [line["id"] for line in lines] == [f"f{i}" for i in range(30)]
+
+
 def test_a_file_is_read_as_the_options_say(
     run: Run, photos_model: Path, folder: Path, refused: Refused
 ) -> None:

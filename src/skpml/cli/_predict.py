@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from skpml.io import ModelInfo
     from skpml.tables import Table
 
+# Rows that are predicted at a time.
+_PREDICTED_ROWS = 20_000
 # Names of tables that would not be what they say.
 _OTHER_TABLES = (".xlsx", ".xls", ".parquet", ".json", ".jsonl", ".arrow", ".feather")
 
@@ -65,9 +67,7 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
         update(0, None, f"reading {source}")
         rows = read_model_rows(source, reading, model, info, progress=update)
         ids = None if rows.columns.id is None else rows.ids
-        update(0, None, "predicting")
-        decisions, probabilities = model.predict(rows.X), model.predict_proba(rows.X)
-        lines = _lines(decisions, probabilities, ids, info.label_names, separator)
+        lines = _lines(model, rows.X, ids, info.label_names, separator, update)
         header = ["row", *(["id"] if ids else []), "predicted"]
         header += [f"probability:{name}" for name in info.label_names]
         with replacing(target, overwrite=True) as (temporary,):
@@ -79,13 +79,26 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
 
 
 def _lines(
-    decisions: Any, probabilities: Any, ids: tuple[str, ...] | None, names: tuple[str, ...], separator: str
+    model: Any, X: Any, ids: tuple[str, ...] | None, names: tuple[str, ...], separator: str, update: ui.Update
 ) -> Iterator[list[Any]]:
-    for row, (decision, probability) in enumerate(zip(decisions, probabilities.tolist(), strict=True)):
+    """Yield a line for each row; rows are predicted in blocks, for memory."""
+    from sklearn.utils import gen_batches
+
+    from skpml._validation import take_rows
+
+    for block in gen_batches(X.shape[0], _PREDICTED_ROWS):
+        update(block.start, X.shape[0], "predicting")
+        some = take_rows(X, np.arange(block.start, block.stop))
+        decisions, probabilities = model.predict(some), model.predict_proba(some)
         # A model fitted in Python to one class per row predicts that class.
         one_class = decisions.ndim == 1
-        labels = str(decision) if one_class else separator.join(names[j] for j in np.flatnonzero(decision))
-        yield [row, *([ids[row]] if ids else []), labels, *(f"{value:.6g}" for value in probability)]
+        for row, decision, probability in zip(
+            range(block.start, block.stop), decisions, probabilities.tolist(), strict=True
+        ):
+            labels = (
+                str(decision) if one_class else separator.join(names[j] for j in np.flatnonzero(decision))
+            )
+            yield [row, *([ids[row]] if ids else []), labels, *(f"{value:.6g}" for value in probability)]
 
 
 def read_model_rows(
