@@ -167,7 +167,7 @@ CONFIGURATIONS = {
         ),
         *("arts-5", "arts-11", "reference-11"),
     ],
-    "pamb": ["birds-3", "birds-4", "yeast-7", "arts-9", "arts-11"],
+    "pamb": ["birds-3", "birds-4", "yeast-7", "arts-7", "arts-9", "arts-11"],
     "fbd-pml": ["emotions-5", "scene-5", "recreation-7", "recreation-11", "arts-11", "reference-11"],
 }
 
