@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -602,7 +602,8 @@ def _find_missing(probabilities: Floats, Y: NDArray[Any], verified: NDArray[np.i
         verified if (verified[~candidate] < 0).any() else np.where(candidate, verified, 0).astype(np.int8)
     )
     found = find_missing(probabilities, candidate, answers, "votes" if voted else "ranking")
-    return replace(found, probabilities=np.where(verified == 0, found.probabilities, 0.0))
+    found.probabilities[verified != 0] = 0.0
+    return found
 
 
 def _match_columns(

@@ -74,12 +74,21 @@ def propose_batch(
 ) -> list[Question]:
     """Return the next cells to check: the next ones of the random order, then those that help most."""
     left = np.flatnonzero((places > 0) & (verified == 0))
-    place = places.flat[left]
-    drawn = left[np.argsort(place)[: round(size * RANDOM_SHARE)]]
-    others = np.setdiff1d(left, drawn)
-    useful = others[np.argsort(-usefulness.flat[others], kind="stable")[: max(size - len(drawn), 0)]]
-    cells = [(cell, int(places.flat[cell])) for cell in drawn.tolist()] + [
-        (cell, 0) for cell in useful.tolist()
-    ]
+    place, useful = places.flat[left], usefulness.flat[left]
+    drawn = _find_least(place, round(size * RANDOM_SHARE))
+    useful[drawn] = -np.inf
+    helpful = _find_least(-useful, min(max(size - len(drawn), 0), len(left) - len(drawn)))
     n_labels = places.shape[1]
-    return [Question(row=cell // n_labels, label=cell % n_labels, drawn=drawn) for cell, drawn in cells]
+    return [
+        Question(row=cell // n_labels, label=cell % n_labels, drawn=number)
+        for cells, numbers in ((left[drawn], place[drawn]), (left[helpful], np.zeros_like(helpful)))
+        for cell, number in zip(cells.tolist(), numbers.tolist(), strict=True)
+    ]
+
+
+def _find_least(values: NDArray[Any], count: int) -> NDArray[np.intp]:
+    """Return where the smallest values are, in ascending order, of equal ones the first, without sorting all."""
+    if not 0 < count < len(values):
+        return np.argsort(values, kind="stable")[:count]
+    some = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    return some[np.argsort(values[some], kind="stable")[:count]]

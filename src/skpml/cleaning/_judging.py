@@ -453,10 +453,12 @@ def find_missing(
     prior is centered at a = 0 and b = 1: without answers nothing changes, and with few answers little. b is positive, so
     that the order stays.
     """
-    s = logit(np.clip(probabilities, _CERTAIN, 1 - _CERTAIN))
+    # In place, since these arrays of a large table fill the memory.
+    s = np.clip(probabilities, _CERTAIN, 1 - _CERTAIN)
+    logit(s, out=s)
     answered = ~candidate & (verified != 0)
     middle = float(np.median(s[answered])) if answered.any() else 0.0
-    s = s - middle
+    s -= middle
     curve = np.array([0.0, 1.0])
     if answered.any():
         at, sign = s[answered], verified[answered].astype(np.float64)
@@ -473,7 +475,8 @@ def find_missing(
         ).x
     if np.count_nonzero(answered) >= ENOUGH_CANDIDATES:
         basis = "verified"
-    opened = ~candidate & (verified == 0)
-    # Numbers of Python keep the precision of the scores.
-    shift, factor = middle + float(curve[0]), float(curve[1])
-    return Missing(probabilities=np.where(opened, expit(shift + factor * s), 0.0), basis=basis)
+    s *= curve[1]
+    s += middle + curve[0]
+    expit(s, out=s)
+    s[candidate | (verified != 0)] = 0.0
+    return Missing(probabilities=s, basis=basis)

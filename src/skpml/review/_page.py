@@ -178,7 +178,7 @@ def _build_payload(
             table.texts, table.candidates, ((doubt.row, doubt.label) for doubt in explained)
         )
     counts = table.candidates.sum(axis=0)
-    doubted = {doubt.label for doubt in audit.doubts}
+    doubted = {doubt.label for doubt in doubts}
     wrong = np.array([audit.wrong.estimate, audit.wrong.low, audit.wrong.high])
     sample = decisions.random_sample(table, random_state=audit.random_state).cells
     found = decisions.verified(table)[sample]
