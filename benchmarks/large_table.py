@@ -50,7 +50,6 @@ def main() -> None:
     for kind in (options.only,) if options.only else SIZES:
         wanted = options.rows, options.features, options.labels
         lines.append(measure(kind, *(new or usual for new, usual in zip(wanted, SIZES[kind], strict=True))))
-        print(lines[-1], flush=True)
     print("\n".join(lines))
     write_if_whole(OUTPUT, "\n".join(lines) + "\n", parser, options, "only", "rows", "features", "labels")
 

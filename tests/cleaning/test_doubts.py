@@ -56,6 +56,8 @@ def test_it_is_a_sequence(found):
     assert doubts[-1] == listed[-1]
     assert listed[5] in doubts
     assert list(doubts[3:12:2]) == listed[3:12:2]
+    assert list(doubts[::-1]) == listed[::-1]
+    assert list(doubts[5:][4:]) == listed[9:]
     assert isinstance(doubts[0], Doubt)
     assert isinstance(doubts[0].reason, Reason)
     assert str(len(listed)) in repr(doubts)

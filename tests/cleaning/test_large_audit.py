@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose
 from sklearn.metrics import roc_auc_score
 
 from skpml.cleaning import audit
-from skpml.cleaning._large import BLOCK_ROWS, MOST_AUDITED
+from skpml.cleaning._large import BLOCK_ROWS, MOST_AUDITED, hash_rows
 
 N, C, AUDITED = 2000, 4, 600
 OPTIONS = {"random_state": 0, "batch_size": 10}
@@ -55,8 +56,9 @@ def test_audited_rows_are_those_of_an_audit_of_them_alone(found):
     assert_allclose(found.probabilities[some], alone.probabilities, atol=1e-6)
     assert (found.actions[some] == alone.actions).all()
     assert_allclose(found.noise_rate, alone.noise_rate)
-    # The area under the curve is NaN without checked tags.
-    assert replace(found.evidence, auc=0.0) == replace(alone.evidence, auc=0.0)
+    # The area under the curve is NaN without checked tags; the promise is about the drops of all rows.
+    of_all = {"auc": 0.0, "drops_wrong": 0.0}
+    assert replace(found.evidence, **of_all) == replace(alone.evidence, **of_all)
 
 
 def test_other_rows_are_judged_as_well(found):
@@ -121,6 +123,77 @@ def test_what_a_person_checked_is_respected_and_learned_from():
     assert gain > 0.03
     assert after.wrong.basis == "sample"
     assert after.wrong.total[1] <= ((Y > 0) & ~truth).sum() <= after.wrong.total[2]
+
+
+def test_labels_that_a_person_adds_are_no_candidates_and_not_counted(found):
+    X, truth, Y = made_up()
+    added = np.argwhere(Y == 0)[:300]
+    verified = np.zeros(Y.shape, dtype=np.int8)
+    verified[tuple(added.T)] = 1
+    after = audit(X, Y, verified=verified, **OPTIONS)
+    assert (after.confidences[verified > 0] == 1).all()
+    wrong = ((Y > 0) & ~truth).sum()
+    assert after.wrong.total[1] <= wrong <= after.wrong.total[2]
+    assert after.wrong.total[0] == pytest.approx(found.wrong.total[0], rel=0.1)
+
+
+def test_a_copy_of_an_audited_row_gets_its_held_out_score():
+    # Without the copies, the labels of a row would be in the model that judges it.
+    few, _, Y = (each[:150] for each in made_up())
+    copy = np.tile(np.arange(150), 14)
+    for X in (few[copy], scipy.sparse.csr_array(few[copy]), scipy.sparse.coo_array(few[copy])):
+        found = audit(X, Y[copy], **OPTIONS)
+        some = np.sort(np.random.default_rng(0).permutation(len(copy))[:AUDITED])
+        others = np.setdiff1d(np.arange(len(copy)), some)
+        first = {copy[row]: row for row in some}
+        twins = np.array([first[copy[row]] for row in others if copy[row] in first])
+        others = np.array([row for row in others if copy[row] in first])
+        assert len(twins) > 1000
+        assert_allclose(found.probabilities[others], found.probabilities[twins], atol=1e-6)
+
+
+def test_hashes_are_those_of_the_content():
+    rng = np.random.default_rng(0)
+    X = rng.integers(3, size=(400, 4)) * rng.normal()
+    keys = hash_rows(X)
+    same = (X[:, None, :] == X[None]).all(axis=-1)
+    assert ((keys[:, None] == keys[None]) == same).all()
+    assert (hash_rows(scipy.sparse.csr_array(X)) == keys).all()
+    assert (hash_rows(np.where(X == 0, -0.0, X)) == keys).all()
+    assert (hash_rows(np.asfortranarray(X)) == keys).all()
+
+
+def test_a_label_that_no_audited_row_has():
+    X, _, Y = made_up()
+    others = np.setdiff1d(np.arange(N), audited_rows())
+    rare = np.zeros((N, 1), dtype=np.uint8)
+    rare[others[:30]] = 1
+    found = audit(X, np.hstack([Y, rare]), **OPTIONS)
+    assert (found.actions[others[:30], C] != "drop").all()
+    assert (found.wrong.low[C], found.wrong.high[C]) == (0, 30)
+    assert found.wrong.total[2] - found.wrong.total[1] >= 30
+
+
+def test_the_promise_is_that_of_all_drops():
+    _, truth, Y = made_up()
+    few, many = (audit(made_up()[0], Y, budget=budget, **OPTIONS) for budget in (0, 1500))
+    for found in (few, many):
+        drops = found.actions == "drop"
+        assert (~truth)[drops].mean() >= found.evidence.drops_wrong - 0.03
+    # Who asks about the most doubtful tags drops surer ones.
+    assert many.evidence.drops_wrong > few.evidence.drops_wrong
+
+
+def test_many_checked_rows_are_respected_and_some_learned_from(monkeypatch):
+    monkeypatch.setattr("skpml.cleaning._large._MOST_CHECKED", 40)
+    X, truth, Y = made_up("structured")
+    rows = np.random.default_rng(1).permutation(N)[:300]
+    verified = np.zeros(Y.shape, dtype=np.int8)
+    verified[rows] = np.where(truth[rows], 1, -1)
+    found = audit(X, Y, verified=verified, **OPTIONS)
+    assert (found.confidences[verified > 0] == 1).all()
+    assert (found.confidences[(verified < 0)] == 0).all()
+    assert found.evidence.n_verified == 300 * C
 
 
 def test_progress_ends_and_never_turns_back():

@@ -136,6 +136,7 @@ def test_only_what_the_least_noise_cannot_explain_is_dropped(monkeypatch, budget
     low = np.full(3, 0.01)
     found = Bunch(
         probabilities=np.full(Y.shape, 0.01),
+        expected=np.full(Y.shape, 0.208),
         held_out=0.1 * Y,
         confidences=0.1 * Y,
         noise_rate=np.full(3, 0.2),

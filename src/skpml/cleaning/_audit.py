@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn import config_context
@@ -365,8 +366,9 @@ def audit(
         Number of similar rows that a reason counts.
     max_rows : int, default=40000
         Fit each model to at most this many rows, drawn at random; all rows are judged. Of more than 200,000 rows,
-        100,000 random ones are audited, and those with verified cells; the others are judged in blocks, by the model, the
-        noise rates and the thresholds of these. A budget is then spent on the audited rows.
+        100,000 random ones are audited, and up to 2,000 with verified cells; the others are judged in blocks, by the
+        model, the noise rates and the thresholds of these, in single precision. With `probabilities` or `votes`, all rows
+        are audited at once.
     random_state : int, default=0
         Seed of the folds, the drawn rows and, unless it has its own, of the method.
     progress : callable or None, default=None
@@ -418,6 +420,9 @@ def audit(
                 )
         if X.shape[0] != len(candidates):
             raise ValueError(f"X has {X.shape[0]} rows, but Y has {len(candidates)}.")
+        if scipy.sparse.issparse(X):
+            # Other sparse formats have no rows to take.
+            X = X.tocsr()
     named = labels.named or label_names is not None
     checked = check_verified(verified, candidates.shape, names=names if named else None)
     if checked is None:
@@ -522,9 +527,10 @@ def judge_scores(
 ) -> Bunch:
     """Judge candidates by held-out probabilities, as :func:`judge` does, and ask what these can tell.
 
-    Returns what was ``found``; the ``expected`` probabilities of candidates; the ``noise`` as it looks; whether scores
-    are ``informative``; which labels are ``undecided`` (if ``by_label``, also those about which scores are not
-    informative); what drops can rest on without verified cells (``label_free``); and the ``model`` of all rows.
+    Returns what was ``found`` from which ``scores``; the ``expected`` probabilities of candidates; the ``noise`` as it
+    looks; whether scores are ``informative``; which labels are ``undecided`` (if ``by_label``, also those about which
+    scores are not informative); what drops can rest on without verified cells (``label_free``); and the ``model`` of all
+    rows.
     """
     found = judge(scores, Y, rates=rates, of_all=of_all, order=order)
     noise = examine_noise(found, Y, random_state)
@@ -534,7 +540,8 @@ def judge_scores(
     random = informative.any() and (noise.random_noise or rates is not None)
     return Bunch(
         found=found,
-        expected=found.probabilities + (1 - found.probabilities) * found.noise_rate,
+        expected=found.expected,
+        scores=scores,
         noise=noise,
         informative=bool(informative.any()),
         undecided=undecided | ~informative if by_label else undecided,

@@ -29,7 +29,7 @@ from skpml.linalg import spectrum_of
 # Anchors of the regression that learns from verified cells, with few rows and with many.
 _ANCHORS, _FEW_ANCHORS, _MANY_ROWS = 1000, 300, 20_000
 # How sure it must be that drops are as precise as promised.
-_SURE = 0.95
+SURE = 0.95
 
 
 def conclude(
@@ -47,8 +47,7 @@ def conclude(
     """Learn from verified cells, and decide: ``confidences``, ``actions``, ``wrong`` counts and ``evidence``.
 
     Drops go up to the confidence ``most``. In ``judged``, verified cells have the confidence of models that did not see
-    their answers. ``first`` is what was
-    found without verified cells, and ``spectrum`` the features of the rows, if known.
+    their answers. ``first`` is what was found without verified cells, ``spectrum`` the features of the rows, if known.
     """
     candidate = Y > 0
     judged = confidences = first.found.confidences
@@ -69,11 +68,7 @@ def conclude(
         most=most,
         undecided=first.undecided,
     )
-    dropped = (actions == DROP) & (verified == 0)
     doubtful = first.found.at_least_noise if basis == "random noise" else confidences
-    drops_wrong = _promise(doubtful[dropped])
-    if dropped.any() and basis == "verified" and drop_precision is not None:
-        drops_wrong = drop_precision
     if np.count_nonzero(sample) >= ENOUGH_CANDIDATES:
         wrong = count_from_sample(judged, candidate, verified, sample)
     elif first.label_free == "random noise":
@@ -86,7 +81,7 @@ def conclude(
         n_sample=int(sample.sum()),
         auc=_measure_order(judged, verified, Y),
         drops=basis,
-        drops_wrong=drops_wrong,
+        drops_wrong=promise(doubtful, actions, verified, basis, drop_precision),
         fast=first.get("fast", False),
         **first.noise,
     )
@@ -103,10 +98,10 @@ def decide(
     *,
     rule: dict[str, Any],
     basis: str,
-    most: float,
+    most: float | NDArray[Any],
     undecided: NDArray[np.bool_],
 ) -> NDArray[np.str_]:
-    """Return the action of each candidate; drops rest on a ``basis`` up to the confidence ``most``."""
+    """Return the action of each candidate; drops rest on a ``basis``, up to the confidence ``most`` (one, or by row)."""
     actions = np.full(candidate.shape, "", dtype="<U4")
     actions[candidate] = suggest_actions(confidences[candidate], **rule)
     withheld = (confidences > most) | undecided
@@ -117,12 +112,24 @@ def decide(
     return actions
 
 
-def _promise(confidences: Floats) -> float:
-    """Return the share of tags with these confidences that is wrong at least, but for chance; NaN without tags."""
-    if not len(confidences):
+def promise(
+    doubtful: NDArray[Any],
+    actions: NDArray[np.str_],
+    verified: NDArray[np.int8],
+    basis: str,
+    drop_precision: float | None,
+) -> float:
+    """Return the share of automatic drops that is wrong at least, but for chance; NaN without drops.
+
+    ``doubtful`` are the confidences that drops are judged by.
+    """
+    of_drops = doubtful[(actions == DROP) & (verified == 0)].astype(np.float64)
+    if not len(of_drops):
         return float("nan")
-    deviation = float(np.sqrt(np.sum(confidences * (1 - confidences)))) / len(confidences)
-    return max(0.0, float(np.mean(1 - confidences)) - float(norm.ppf(_SURE)) * deviation)
+    if basis == "verified" and drop_precision is not None:
+        return drop_precision
+    deviation = float(np.sqrt(np.sum(of_drops * (1 - of_drops)))) / len(of_drops)
+    return max(0.0, float(np.mean(1 - of_drops)) - float(norm.ppf(SURE)) * deviation)
 
 
 def make_spectrum(X: Any, random_state: int) -> Any:
@@ -148,11 +155,11 @@ def _find_basis(
         if drop_precision is None:
             return "verified", 1.0
         sure, wrong = judged[sample], verified[sample] < 0
-        most = certify_drops(sure, wrong, precision=drop_precision, level=_SURE)
+        most = certify_drops(sure, wrong, precision=drop_precision, level=SURE)
         if most >= 0:
             return "verified", most
         among = wrong[sure < drop_below]
-        if len(among) and binom.cdf(among.sum(), len(among), drop_precision) < 1 - _SURE:
+        if len(among) and binom.cdf(among.sum(), len(among), drop_precision) < 1 - SURE:
             # The sample shows that drops would not be precise.
             return "none", -1.0
     return label_free, -1.0 if label_free == "none" else 1.0

@@ -178,18 +178,14 @@ class Doubts(Sequence[Doubt]):
     A sequence of :class:`Doubt`, made when asked for, since a large table has millions of them. Similar rows are known
     for the first 50,000; the reasons of the others do not count any.
 
-    Parameters
+    Attributes
     ----------
     rows, labels : ndarray of int of shape (n_doubts,)
         Row and label of each candidate.
-    confidences, probabilities : ndarray of shape (n_doubts,)
-        Its confidence, and the probability that the label is true by the features alone.
+    confidences : ndarray of shape (n_doubts,)
+        Its confidence.
     dropped : ndarray of bool of shape (n_doubts,)
         Whether it is dropped; a person is asked about the others.
-    usual : ndarray of shape (n_labels,)
-        Share of all rows that carry each label.
-    reasons : list of Reason
-        Reasons of the first doubts, with similar rows.
     """
 
     def __init__(
@@ -202,7 +198,10 @@ class Doubts(Sequence[Doubt]):
         dropped: NDArray[np.bool_],
         usual: Floats,
         reasons: list[Reason],
+        places: NDArray[np.intp] | None = None,
     ) -> None:
+        # Reasons are those of the first of all doubts, of which these have the given places.
+        self._places = np.arange(len(rows)) if places is None else places
         self.rows, self.labels, self.confidences, self.dropped = rows, labels, confidences, dropped
         self._probabilities, self._usual, self._reasons = probabilities, usual, reasons
 
@@ -225,7 +224,7 @@ class Doubts(Sequence[Doubt]):
             label=label,
             confidence=float(self.confidences[place]),
             action=DROP if self.dropped[place] else ASK,
-            reason=self._reasons[place] if place < len(self._reasons) else self._explain(place),
+            reason=self._explain(place),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -237,9 +236,18 @@ class Doubts(Sequence[Doubt]):
         return f"<{len(self):,} doubts, {np.count_nonzero(self.dropped):,} of them dropped>"
 
     def select(self, places: NDArray[Any]) -> Doubts:
-        """Return some of the doubts, by numbers in ascending order or by a mask."""
-        places = np.arange(len(self))[places]
-        compared = np.searchsorted(places, len(self._reasons))
+        """Return some of the doubts.
+
+        Parameters
+        ----------
+        places : ndarray of int or of bool
+            Which doubts: their numbers, or a mask.
+
+        Returns
+        -------
+        Doubts
+            These doubts, in the order of the numbers.
+        """
         return Doubts(
             self.rows[places],
             self.labels[places],
@@ -247,11 +255,14 @@ class Doubts(Sequence[Doubt]):
             probabilities=self._probabilities[places],
             dropped=self.dropped[places],
             usual=self._usual,
-            reasons=[self._reasons[place] for place in places[:compared].tolist()],
+            reasons=self._reasons,
+            places=self._places[places],
         )
 
     def _explain(self, place: int) -> Reason:
-        """Return a reason without similar rows."""
+        """Return the reason with similar rows if they were searched, else one without."""
+        if (original := int(self._places[place])) < len(self._reasons):
+            return self._reasons[original]
         return Reason(
             carried=0,
             neighbors=0,

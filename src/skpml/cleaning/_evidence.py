@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.utils import Bunch, gen_batches
 
+from skpml.cleaning._judging import ROWS_AT_ONCE
 from skpml.likelihood import posterior
 
 Floats = NDArray[np.float64]
@@ -37,8 +38,6 @@ _MOST_CELLS = 300_000
 _SAME = 0.95
 # Pairs of labels: standard errors beyond what the features explain, factor, and how many are listed.
 _SUSPICIOUS, _FACTOR, _N_PAIRS = 6.0, 1.5, 20
-# Of which products of labels are summed at a time, for memory.
-_ROWS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +222,7 @@ def find_companions(expected: Floats, Y: NDArray[Any], names: Sequence[str]) -> 
 def _multiply_labels(values: NDArray[Any]) -> Floats:
     """Compute ``VᵀV`` (c×c) in double precision, some rows at a time."""
     total = np.zeros((values.shape[1], values.shape[1]))
-    for rows in gen_batches(len(values), _ROWS_AT_ONCE):
+    for rows in gen_batches(len(values), ROWS_AT_ONCE):
         some = values[rows].astype(np.float64)
         total += some.T @ some
     return total

@@ -1,4 +1,4 @@
-"""Judge candidates by models that were not trained on their rows: confidences, counts, actions and reasons.
+"""Judge candidates by models that were not trained on their rows: confidences, counts and actions.
 
 A model that has seen a row has seen its candidates, and its confidence in them is too high. So rows are cut into folds,
 each is scored by a model of the other folds, and these scores set the *level* of the confidences. A model of all rows
@@ -41,7 +41,7 @@ KEEP, DROP, ASK = "keep", "drop", "ask"
 # More rows take time and memory, and hardly change a model.
 MAX_ROWS = 40_000
 # Confidences are clipped by this before their odds are taken.
-_CERTAIN = 1e-6
+CERTAIN = 1e-6
 # Standard deviation of the log-odds of noise, beyond what the likelihood allows, and of confidences, as a share of their
 # sum, if the noise rate is right. Both are what estimates were off by in measurements.
 _NOISE_DEVIATION, _SHARE_DEVIATION = 0.08, 0.08
@@ -52,7 +52,7 @@ _VOTES_DEVIATION = 0.1
 _SHIFT_DEVIATIONS = {"votes": 0.5, "ranking": 2.0}
 _FACTOR_DEVIATION, _LEAST_FACTOR = 0.5, 0.05
 # Of which products of labels are summed at a time, for memory.
-_ROWS_AT_ONCE = 100_000
+ROWS_AT_ONCE = 100_000
 # A label gets a partner by mere chance at most this often.
 _CHANCE = 0.05
 
@@ -133,11 +133,12 @@ class Calibration:
     least_curve: tuple[float, float] | None = None
 
     def apply(self, scores: Floats, Y: NDArray[Any]) -> Bunch:
-        """Return ``probabilities``, ``held_out`` and ``at_least_noise``, see :func:`judge`."""
+        """Return ``probabilities``, ``expected``, ``held_out`` and ``at_least_noise``, see :func:`judge`."""
         probabilities = scores if self.curve is None else calibrate(scores, self.curve)
         least = scores if self.least_curve is None else calibrate(scores, self.least_curve)
         return Bunch(
             probabilities=probabilities,
+            expected=probabilities + (1 - probabilities) * self.rates,
             held_out=posterior(probabilities, self.rates, Y),
             at_least_noise=posterior(least, self.least_rates, Y),
         )
@@ -156,7 +157,8 @@ def judge(
     If the noise ``rates`` (c) are known, the probabilities have the right level. ``of_all`` are the confidences of a
     model of all rows, ``order`` the rows in random order.
 
-    Returns ``probabilities`` that labels are true, from the features alone; ``held_out``, the probability that each
+    Returns ``probabilities`` that labels are true and ``expected`` ones of candidates, from the features alone;
+    ``held_out``, the probability that each
     candidate is true, by a model without the row; ``at_least_noise``, the same under the least noise that the interval
     of :func:`count_wrong` reaches;
     ``confidences``, at the level of ``held_out``, in the order of it and the model of all rows together (all n×c, the
@@ -188,7 +190,7 @@ def judge(
 
 def _combine(held_out: Floats, of_all: NDArray[Any], candidate: NDArray[np.bool_]) -> Floats:
     """Return confidences in the order of both, at the level of the first."""
-    odds = [p / (1 - p) for p in (np.clip(each, _CERTAIN, 1 - _CERTAIN) for each in (held_out, of_all))]
+    odds = [p / (1 - p) for p in (np.clip(each, CERTAIN, 1 - CERTAIN) for each in (held_out, of_all))]
     both = np.sqrt(odds[0] * odds[1])
     both /= 1 + both
     return apply_level(both, fit_level(both[candidate], held_out[candidate]), candidate)
@@ -280,7 +282,7 @@ def count_from_sample(
         # Too few for anything but the plain share of the label's own cells.
         _, *ends = estimate_share(of_label, np.zeros(len(of_label)), np.zeros(count[label]), level=level)
         low[label], high[label] = np.clip(count[label] * np.array(ends), surely[label], at_most[label])
-    by_label = np.sum(np.where(candidate, 1 - judged, 0.0), axis=0)
+    by_label = np.sum(np.where(candidate, 1 - judged, 0.0), axis=0, dtype=np.float64)
     by_label = np.clip(by_label * estimate / max(float(by_label.sum()), 1e-9), low, high)
     return WrongCounts(estimate=by_label, low=low, high=high, total=(estimate, least, most), basis="sample")
 
@@ -295,13 +297,14 @@ def count_without_noise(
 ) -> WrongCounts:
     """Count wrong candidates by their confidences, if these are ``known``; otherwise nothing is excluded but checks."""
     count = candidate.sum(axis=0).astype(np.float64)
-    estimate = np.sum((1 - confidences) * candidate, axis=0)
+    # In single precision, a sum over millions of rows loses small terms.
+    estimate: Floats = np.sum((1 - confidences) * candidate, axis=0, dtype=np.float64)
     low = np.sum(candidate & (verified < 0), axis=0).astype(np.float64)
     high = count - np.sum(candidate & (verified > 0), axis=0)
     ends = low.sum(), high.sum()
     if known:
         reach = float(norm.ppf((1 + level) / 2))
-        chance = np.sum(confidences * (1 - confidences) * candidate, axis=0)
+        chance = np.sum(confidences * (1 - confidences) * candidate, axis=0, dtype=np.float64)
         share = _VOTES_DEVIATION * estimate
         low = np.maximum(low, estimate - reach * np.sqrt(chance + share**2))
         high = np.minimum(high, estimate + reach * np.sqrt(chance + share**2))
@@ -393,9 +396,9 @@ def find_partners(
     fewer than one wrong candidate have no partner.
     """
     n_wrong, beside = np.zeros((len(names), 1)), np.zeros((len(names), len(names)))
-    for rows in gen_batches(len(Y), _ROWS_AT_ONCE):
+    for rows in gen_batches(len(Y), ROWS_AT_ONCE):
         doubt = np.where(Y[rows] > 0, 1.0 - confidences[rows], 0.0)
-        n_wrong += doubt.sum(axis=0)[:, None]
+        n_wrong += doubt.sum(axis=0, dtype=np.float64)[:, None]
         beside += doubt.T @ confidences[rows]
     usual = confidences.mean(axis=0, dtype=np.float64)
     possible = (beside > n_wrong * usual) & (n_wrong >= 1)
@@ -454,7 +457,7 @@ def find_missing(
     that the order stays.
     """
     # In place, since these arrays of a large table fill the memory.
-    s = np.clip(probabilities, _CERTAIN, 1 - _CERTAIN)
+    s = np.clip(probabilities, CERTAIN, 1 - CERTAIN)
     logit(s, out=s)
     answered = ~candidate & (verified != 0)
     middle = float(np.median(s[answered])) if answered.any() else 0.0

@@ -1,4 +1,4 @@
-"""Audit of more rows than fit into an audit as a whole: random ones first, then the others by what these have taught."""
+"""Audit of large tables: random rows as a whole, then the others in blocks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.utils import Bunch, gen_batches
+from sklearn.utils import Bunch
 
 from skpml._validation import take_rows
-from skpml.cleaning._concluding import conclude, decide, make_spectrum
-from skpml.cleaning._judging import Floats, Progress, WrongCounts, count_from_sample, count_without_noise
-from skpml.likelihood import ENOUGH_CANDIDATES, learn_from_verified
+from skpml.cleaning._concluding import SURE, conclude, decide, make_spectrum, promise
+from skpml.cleaning._judging import (
+    CERTAIN,
+    Progress,
+    WrongCounts,
+    count_from_sample,
+    count_without_noise,
+)
+from skpml.likelihood import ENOUGH_CANDIDATES, certify_drops, learn_from_verified
 
-# Rows that are audited as a whole; beyond them, the others are judged in blocks of as many.
+# Rows that are audited as a whole; of more rows, so many are, and the others are judged in blocks of as many.
 MOST_AUDITED = 200_000
 BLOCK_ROWS = 100_000
-# Rows with verified cells that teach about all others.
-_MOST_TEACHERS = 10_000
-_CERTAIN = 1e-6
-# Of the progress, that of the first rows.
+# Rows whose verified cells are learned from: time grows with the third power of their number.
+_MOST_CHECKED = 2_000
+# Share of the progress for the audited rows.
 _FIRST_SHARE = 0.5
 
 
@@ -40,130 +46,180 @@ def audit_in_blocks(
 ) -> tuple[Bunch, Bunch]:
     """Return what :func:`conclude` starts from, and its result, for all rows of a large table.
 
-    ``judge(X, Y, progress=...)`` audits some rows by a model of them. No model has seen the other rows, so that their
-    scores by the model of all these rows are held out; they get the noise rates, the calibration and the thresholds of
-    the audited rows. Rows with verified cells are audited and teach about those of each block.
+    ``judge(X, Y, progress=...)`` judges some rows by models of others and returns the model of all of them. That model
+    scores the other rows, which it has not seen; a copy of an audited row gets the held-out score of that row. Noise
+    rates, calibration and thresholds are those of the audited rows. Each block learns from the same verified cells.
     """
-    n, tell = len(Y), progress if progress is not None else lambda done, total, what: None
+    report = progress if progress is not None else lambda done, total, what: None
     random = np.random.default_rng(random_state)
-    drawn = random.permutation(n)[:BLOCK_ROWS]
-    checked = random.permutation(np.flatnonzero(verified.any(axis=1)))[:_MOST_TEACHERS]
+    drawn = random.permutation(len(Y))[:BLOCK_ROWS]
+    checked = random.permutation(np.flatnonzero(verified.any(axis=1)))
+    # Whether drops are precise is known from the random sample.
+    checked = checked[np.argsort(~sample[checked].any(axis=1), kind="stable")][:_MOST_CHECKED]
     some = np.union1d(drawn, checked)
     features = take_rows(X, some)
-    known: dict[str, Any] = {"verified": verified[some], "sample": sample[some]}
     first = judge(
-        features, Y[some], progress=lambda done, total, what: tell(int(done * _FIRST_SHARE), total, what)
+        features,
+        Y[some],
+        progress=lambda done, total, what: report(int(done * _FIRST_SHARE), total, what),
     )
-    options: dict[str, Any] = {"rule": rule, "drop_precision": drop_precision, "random_state": random_state}
-    part = conclude(first, features, Y[some], **known, **options)
-    whole: dict[str, NDArray[Any]] = {
-        name: np.zeros(Y.shape, dtype=np.float32) for name in ("probabilities", "confidences", "expected")
-    }
+    part = conclude(
+        first,
+        features,
+        Y[some],
+        verified=verified[some],
+        sample=sample[some],
+        rule=rule,
+        drop_precision=drop_precision,
+        random_state=random_state,
+    )
+    names = ("probabilities", "expected", "at_least_noise", "confidences")
+    whole: dict[str, NDArray[Any]] = {name: np.zeros(Y.shape, dtype=np.float32) for name in names}
     judged: NDArray[Any] = np.zeros(Y.shape, dtype=np.float32) if verified.any() else whole["confidences"]
-    actions = np.full(Y.shape, "", dtype="<U4")
+    most = np.full((len(Y), 1), part.most)
 
-    def store(rows: NDArray[np.intp], scores: Bunch, found: Bunch) -> None:
-        whole["probabilities"][rows], whole["expected"][rows] = scores.probabilities, scores.expected
+    def store(rows: NDArray[np.intp], scores: Bunch, of_rows: NDArray[Any], known: NDArray[Any]) -> None:
+        for name in names[:3]:
+            whole[name][rows] = scores[name]
         # In single precision, only what a person checked may be 0 or 1.
-        sure = np.clip(found.confidences, _CERTAIN, 1 - _CERTAIN)
-        unchecked = (Y[rows] > 0) & (verified[rows] == 0)
-        whole["confidences"][rows] = np.where(unchecked, sure, found.confidences)
+        sure = np.clip(known, CERTAIN, 1 - CERTAIN)
+        whole["confidences"][rows] = np.where((Y[rows] > 0) & (verified[rows] == 0), sure, known)
         if judged is not whole["confidences"]:
-            judged[rows] = found.judged
-        actions[rows] = found.actions
+            judged[rows] = of_rows
 
-    store(some, Bunch(probabilities=first.found.probabilities, expected=first.expected), part)
+    store(some, first.found, part.judged, part.confidences)
+    # Of wrong candidates by label, as if nothing was verified.
+    n_wrong = _count_wrong(first.found.confidences, Y[some])
     places = np.searchsorted(some, checked)
-    teachers = Bunch(
+    known = Bunch(
         rows=checked,
         Y=Y[checked],
         verified=verified[checked],
+        sample=sample[checked],
         judged=first.found.confidences[places],
         probabilities=first.found.probabilities[places],
     )
-    others = np.setdiff1d(np.arange(n), some, assume_unique=True)
-    for batch in gen_batches(len(others), BLOCK_ROWS):
-        share = _FIRST_SHARE + (1 - _FIRST_SHARE) * batch.start / len(others)
-        tell(round(100 * share), 100, "judging the other rows")
-        rows = others[batch]
-        scores = first.found.calibration.apply(_predict(first.model, take_rows(X, rows)), Y[rows])
-        scores.expected = scores.probabilities + (1 - scores.probabilities) * first.found.noise_rate
-        found = _judge_block(X, Y, rows, verified[rows], scores, teachers, random_state)
-        found.actions = decide(
-            found.confidences,
-            scores.at_least_noise,
-            Y[rows] > 0,
-            verified[rows],
-            rule=rule if rule["budget"] is None else {**rule, "budget": 0},
-            basis=part.evidence.drops,
-            most=part.most,
-            undecided=first.undecided,
-        )
-        store(rows, scores, found)
+    keys = hash_rows(features)
+    order = np.argsort(keys, kind="stable")
+    others = np.setdiff1d(np.arange(len(Y)), some, assume_unique=True)
+    blocks = np.array_split(others, -(-len(others) // BLOCK_ROWS))
+    for number, rows in enumerate(blocks):
+        share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / len(blocks)
+        report(round(100 * share), 100, "judging the other rows")
+        features = take_rows(X, rows)
+        with config_context(transform_output="default"):
+            raw = np.asarray(first.model.predict_proba(features))
+        found = hash_rows(features)
+        near = order[np.minimum(np.searchsorted(keys, found, sorter=order), len(order) - 1)]
+        copies = keys[near] == found
+        raw[copies] = first.scores[near[copies]]
+        scores = first.found.calibration.apply(raw, Y[rows])
+        n_wrong += _count_wrong(scores.held_out, Y[rows])
+        of_rows = scores.held_out
+        if len(checked):
+            of_rows, most_here = _learn(X, Y, rows, scores, known, drop_precision, random_state)
+            if part.evidence.drops == "verified":
+                most[rows] = min(part.most, most_here)
+        store(rows, scores, of_rows, np.where(verified[rows] != 0, verified[rows] > 0, of_rows))
+    actions = decide(
+        whole["confidences"],
+        whole["at_least_noise"],
+        Y > 0,
+        verified,
+        rule=rule,
+        basis=part.evidence.drops,
+        most=most,
+        undecided=first.undecided,
+    )
     if np.count_nonzero(sample) >= ENOUGH_CANDIDATES:
-        part.wrong = count_from_sample(judged, Y > 0, verified, sample)
+        wrong = count_from_sample(judged, Y > 0, verified, sample)
     elif first.label_free == "random noise":
-        part.count = (Y[some] > 0).sum(axis=0)
-        part.wrong = _extrapolate(part, Y, whole["confidences"], first.undecided)
+        wrong = _extrapolate(part.wrong, n_wrong, Y, (Y[some] > 0).sum(axis=0), first.undecided)
     else:
-        part.wrong = count_without_noise(whole["confidences"], Y > 0, verified, known=False)
+        wrong = count_without_noise(whole["confidences"], Y > 0, verified, known=False)
+    doubtful = whole["at_least_noise" if part.evidence.drops == "random noise" else "confidences"]
+    evidence = replace(
+        part.evidence,
+        n_verified=int(np.count_nonzero(verified)),
+        n_sample=int(sample.sum()),
+        drops_wrong=promise(doubtful, actions, verified, part.evidence.drops, drop_precision),
+    )
     first.found.probabilities, first.expected = whole["probabilities"], whole["expected"]
-    part.update(confidences=whole["confidences"], judged=judged, actions=actions)
-    n_verified, n_sample = int(np.count_nonzero(verified)), int(sample.sum())
-    part.evidence = replace(part.evidence, n_verified=n_verified, n_sample=n_sample)
-    return first, part
+    return first, Bunch(
+        confidences=whole["confidences"], judged=judged, actions=actions, wrong=wrong, evidence=evidence
+    )
 
 
-def _predict(model: Any, X: Any) -> Floats:
-    with config_context(transform_output="default"):
-        return np.asarray(model.predict_proba(X))
+def hash_rows(X: Any) -> NDArray[np.uint64]:
+    """Return a number for each row of a matrix, a CSR matrix or a data frame, which rows with equal features share."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=X.shape[1], dtype=np.uint64) * 2 + 1
+    if scipy.sparse.issparse(X):
+        values = X.copy()
+        values.eliminate_zeros()
+        bits = np.asarray(values.data, dtype=np.float64).view(np.uint64) * factors[values.indices]
+        # Sums of unsigned integers wrap around, so that differences of them are right.
+        total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(bits, dtype=np.uint64)])
+        return np.asarray(total[values.indptr[1:]] - total[values.indptr[:-1]])
+    # Adding 0 turns -0 into 0.
+    bits = (np.asarray(X, dtype=np.float64) + 0.0).view(np.uint64)
+    return np.asarray((bits * factors).sum(axis=1, dtype=np.uint64))
 
 
-def _judge_block(
+def _learn(
     X: Any,
     Y: NDArray[Any],
     rows: NDArray[np.intp],
-    verified: NDArray[np.int8],
     scores: Bunch,
-    teachers: Bunch,
+    known: Bunch,
+    drop_precision: float | None,
     random_state: int,
-) -> Bunch:
-    """Return the confidences of a block of rows, learned from verified cells of others if there are any."""
-    judged = scores.held_out
-    if m := len(teachers.rows):
-        learned = learn_from_verified(
-            np.concatenate([teachers.Y, Y[rows]]),
-            np.concatenate([teachers.verified, np.zeros_like(verified)]),
-            np.concatenate([teachers.judged, scores.held_out]),
-            np.concatenate([teachers.probabilities, scores.probabilities]),
-            spectrum=make_spectrum(take_rows(X, np.concatenate([teachers.rows, rows])), random_state),
-            random_state=random_state,
-        )
-        judged = learned.confidences[m:]
-    # Answers that teach nothing, because there are too many, are respected.
-    return Bunch(judged=judged, confidences=np.where(verified != 0, verified > 0, judged))
+) -> tuple[NDArray[Any], float]:
+    """Return the confidences of a block of rows, learned from verified cells, and up to which drops are precise."""
+    m = len(known.rows)
+    learned = learn_from_verified(
+        np.concatenate([known.Y, Y[rows]]),
+        np.concatenate([known.verified, np.zeros((len(rows), Y.shape[1]), dtype=np.int8)]),
+        np.concatenate([known.judged, scores.held_out]),
+        np.concatenate([known.probabilities, scores.probabilities]),
+        spectrum=make_spectrum(take_rows(X, np.concatenate([known.rows, rows])), random_state),
+        random_state=random_state,
+    )
+    most = 1.0
+    if drop_precision is not None and known.sample.any():
+        sure, wrong = learned.judged[:m][known.sample], known.verified[known.sample] < 0
+        most = certify_drops(sure, wrong, precision=drop_precision, level=SURE)
+    return learned.confidences[m:], most
+
+
+def _count_wrong(confidences: NDArray[Any], Y: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(np.sum((1 - confidences) * (Y > 0), axis=0, dtype=np.float64))
 
 
 def _extrapolate(
-    part: Bunch, Y: NDArray[Any], confidences: NDArray[Any], undecided: NDArray[np.bool_]
+    part: WrongCounts,
+    n_wrong: NDArray[np.float64],
+    Y: NDArray[Any],
+    audited: NDArray[np.intp],
+    undecided: NDArray[np.bool_],
 ) -> WrongCounts:
-    """Return the counts of all rows, whose intervals are as wide as those of the audited rows, relative to the tags."""
+    """Return the counts of all rows from those of the audited rows, with ``audited`` candidates by label.
+
+    Intervals are as wide as those of the audited rows, relative to the number of candidates.
+    """
     count = (Y > 0).sum(axis=0)
-    estimate = count - confidences.sum(axis=0, dtype=np.float64)
-    factor = count / np.maximum(part.count, 1)
-    low = np.clip(estimate - factor * (part.wrong.estimate - part.wrong.low), 0, count)
-    high = np.clip(estimate + factor * (part.wrong.high - part.wrong.estimate), 0, count)
-    total, least, most = part.wrong.total
-    times = count.sum() / max(part.count.sum(), 1)
-    middle = float(estimate.sum())
-    ends = (
-        max(0.0, middle - times * (total - least)),
-        min(float(count.sum()), middle + times * (most - total)),
-    )
+    factor = count / np.maximum(audited, 1)
+    low = np.clip(n_wrong - factor * (part.estimate - part.low), 0, count)
+    high = np.clip(n_wrong + factor * (part.high - part.estimate), 0, count)
+    total, least, most = part.total
+    times, middle = float(count.sum() / max(audited.sum(), 1)), float(n_wrong.sum())
+    # Nothing is known about labels that no audited row has.
+    absent = audited == 0
+    below = times * (total - least) + float(n_wrong[absent].sum())
+    above = times * (most - total) + float((count - n_wrong)[absent].sum())
     return WrongCounts(
-        estimate=estimate,
+        estimate=n_wrong,
         low=np.where(undecided, 0.0, low),
         high=np.where(undecided, count, high),
-        total=(middle, *ends),
-        basis=part.wrong.basis,
+        total=(middle, max(0.0, middle - below), min(float(count.sum()), middle + above)),
+        basis=part.basis,
     )

@@ -123,7 +123,6 @@ def keep_decisions(found: Audit, decisions: Decisions) -> Audit:
     decided_about = actions[decisions.rows, decisions.labels] != ""
     rows, labels = decisions.rows[decided_about], decisions.labels[decided_about]
     actions[rows, labels] = np.where(decisions.keep[decided_about], "keep", "drop")
-    undecided = actions == found.actions
     undecided = np.ones(actions.shape, dtype=bool)
     undecided[decisions.rows, decisions.labels] = False
     doubts = found.doubts.select(undecided[found.doubts.rows, found.doubts.labels])

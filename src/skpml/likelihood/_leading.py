@@ -51,7 +51,7 @@ def solve_leading_least_squares(
 def approximate_least_squares(
     spectrum: Spectrum, Y: Array, *, gamma: Array, rho: Array, **options: Any
 ) -> Bunch:
-    """Solve :func:`~skpml.likelihood._solvers.solve_least_squares` in the leading directions only."""
+    """Solve :func:`~skpml.likelihood._solvers.solve_least_squares` in the leading directions only, as a start."""
     lead = cut_to_leading(spectrum, _SHARE * gamma)
     single = _to_single(array_namespace(Y), Y=Y, gamma=gamma, rho=rho)
     return solve_least_squares(lead, **single, **_loosen(options))

@@ -121,7 +121,7 @@ def likelihood_and_slope(
 
 
 def curvature(logits: Array, rho: Array, Y: Array, one_true: Array | None = None) -> Array:
-    """Return minus the second derivative of :func:`log_likelihood` by each logit, but at least a share of its part η.
+    """Return minus the second derivative of :func:`log_likelihood` by each logit, but at least η(1 − η)/20.
 
     The posterior r and η change by r(1 − r) and η(1 − η), so candidates can have a negative curvature. No step can be
     scaled by that.

@@ -230,7 +230,10 @@ class _Steps:
         return q
 
     def update(self, step: Array, change: Array, accepted: Array) -> None:
-        """Note a step and the change of the gradient, or forget all steps of a setting whose step was not accepted."""
+        """Note a step and the change of the gradient; forget all steps of a setting whose step was not accepted.
+
+        Its next step is a plain one, half as long as the last if that was plain too.
+        """
         xp = array_namespace(step)
         if not self.memory:
             return
