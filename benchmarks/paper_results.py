@@ -141,12 +141,14 @@ def summarize(stored: Stored) -> str:
         *(describe_pair(one, other, compare_pair(stored.paper, one, other, AP)) for one, other in PAIRS),
     ]
     gap = noise_gap(stored.paper)
-    if gap is not None and gap.shares.notna().any(axis=None):
-        medians = gap.shares.median().dropna().sort_values(ascending=False, kind="stable")
+    # Medians over different configurations could not be compared.
+    shares = None if gap is None else gap.shares.dropna()
+    if shares is not None and len(shares):
+        medians = shares.median().sort_values(ascending=False, kind="stable")
         listed = ", ".join(f"{label} {format_number(100 * share, 0)} %" for label, share in medians.items())
         lines.append(
             "Share of the distance from floor to ceiling in average precision that a method closes, median over "
-            f"{count_configurations(len(gap.shares))}: {listed}."
+            f"{count_configurations(len(shares))}: {listed}."
         )
     return "\n".join(f"* {line}" for line in lines)
 
