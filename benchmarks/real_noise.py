@@ -33,7 +33,7 @@ from sklearn.preprocessing import normalize
 from skpml import CandidateLikelihood
 from skpml._writing import replacing
 from skpml.cleaning._audit import _make_model, judge_by_model, judge_scores
-from skpml.cleaning._concluding import conclude, make_spectrum
+from skpml.cleaning._evidence import conclude, make_spectrum
 from skpml.cleaning._judging import count_from_sample, cross_fit
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision

@@ -19,7 +19,7 @@ from skpml import CandidateLikelihood
 from skpml.base import BasePMLClassifier
 from skpml.cleaning import audit, suggest_actions
 from skpml.cleaning._audit import _make_model
-from skpml.cleaning._doubts import find_reasons
+from skpml.cleaning._batch import find_reasons
 from skpml.cleaning._evidence import find_informative
 from skpml.cleaning._judging import _count_at, count_wrong, cross_fit, judge
 from skpml.datasets import load_digits_attributes

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from skpml.cleaning import Doubt, Reason
-from skpml.cleaning._doubts import find_doubts
+from skpml.cleaning._batch import find_doubts
 
 N, C = 60, 3
 
 
 @pytest.fixture
 def found(monkeypatch):
-    monkeypatch.setattr("skpml.cleaning._doubts.MAX_COMPARED", 8)
+    monkeypatch.setattr("skpml.cleaning._batch.MAX_COMPARED", 8)
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(N, 2)), (rng.random((N, C)) < 0.5).astype(np.uint8)
     confidences, probabilities = rng.random((N, C)) * Y, rng.random((N, C))

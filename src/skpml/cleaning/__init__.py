@@ -1,7 +1,7 @@
 """Find wrong labels: audit candidates, suggest actions, read and write the decisions of a person."""
 
 from skpml.cleaning._audit import Audit, audit
-from skpml.cleaning._batch import Question
+from skpml.cleaning._batch import Doubt, Doubts, Question, Reason
 from skpml.cleaning._decisions import (
     Decisions,
     RandomSample,
@@ -9,7 +9,6 @@ from skpml.cleaning._decisions import (
     word_of,  # noqa: F401 -- for the review page
     write_decisions,
 )
-from skpml.cleaning._doubts import Doubt, Doubts, Reason
 from skpml.cleaning._evidence import Companion, Evidence
 from skpml.cleaning._judging import Missing, WrongCounts, suggest_actions
 from skpml.cleaning._presenting import describe_wrong  # noqa: F401 -- for the command line

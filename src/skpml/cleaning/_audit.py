@@ -17,13 +17,12 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from skpml._validation import EncodedLabels, check_verified, encode_labels, is_number, is_views
-from skpml.cleaning._batch import Question, propose_batch, random_order
-from skpml.cleaning._concluding import conclude
+from skpml.cleaning._batch import Doubts, Question, find_doubts, propose_batch, random_order
 from skpml.cleaning._decisions import Decisions, decisions_from_frame, read_decisions
-from skpml.cleaning._doubts import Doubts, find_doubts
 from skpml.cleaning._evidence import (
     Companion,
     Evidence,
+    conclude,
     examine_noise,
     find_companions,
     find_informative,

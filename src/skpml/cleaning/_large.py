@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.utils import Bunch
 
 from skpml._validation import take_rows
-from skpml.cleaning._concluding import SURE, conclude, decide, make_spectrum, promise
+from skpml.cleaning._evidence import SURE, conclude, decide, make_spectrum, promise
 from skpml.cleaning._judging import (
     CERTAIN,
     Progress,

@@ -22,7 +22,6 @@ from skpml._writing import replacing
 from skpml.cli import _console as ui
 from skpml.cli._checked import Checked, keep_decisions, read_checked
 from skpml.cli._clean_output import show_emptied, show_next, show_summary, write_suggestions
-from skpml.cli._profile import show_labels
 from skpml.cli._votes import Voted, read_voted
 from skpml.registry import get_method
 
@@ -335,7 +334,7 @@ def run(
         if settings is not None and not settings.describes(source):
             ui.say(f"Note: {source} is not the file that {settings.path} describes, or it has changed since.")
         ui.show_reading(table, _describe(table, reading["embeddings"], voted.describe))
-        show_labels(table)
+        ui.show_labels(table)
         for note in (*voted.notes, *checked.notes):
             ui.say(f"Note: {note}.")
         known = {"verified": checked.verified, "at_random": checked.at_random}

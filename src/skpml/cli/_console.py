@@ -30,6 +30,7 @@ from rich.text import Text
 from skpml._writing import OutputExistsError
 
 if TYPE_CHECKING:
+    from skpml.tables import Profile
     from skpml.tables import Table as LabelTable
 
 Update = Callable[[int, int | None, str], None]
@@ -431,3 +432,33 @@ def save_table_model(model: Any, path: Path, table: LabelTable) -> None:
         model, path, label_names=table.label_names, feature_names=known_feature_names(table),
         feature_kind=table.feature_kind, feature_types=list(table.feature_types.values()) or None,
     )  # fmt: skip
+
+
+def show_labels(table: LabelTable) -> None:
+    """Print the most frequent labels, and what may be wrong with labels and rows."""
+    from skpml.tables import format_names, profile_table
+
+    found = profile_table(table)
+    listed = format_names([f"{name} {count:,}" for name, count in found.label_counts.items()])
+    say(f"Labels by number of rows: {listed}.")
+    for note in describe_oddities(found):
+        say(f"Note: {note}.")
+
+
+def describe_oddities(found: Profile) -> Iterator[str]:
+    """Yield a sentence about each thing that may be wrong with labels and rows, and what to do."""
+    from skpml.likelihood import ENOUGH_CANDIDATES
+    from skpml.tables import format_names
+
+    if rare := found.rare_labels(ENOUGH_CANDIDATES):
+        labels = "1 label is" if len(rare) == 1 else f"{len(rare):,} labels are"
+        few = f"{labels} in fewer than {ENOUGH_CANDIDATES} rows, too few for automatic drops"
+        yield f"{few}: {format_names(rare)}"
+    if found.twins:
+        listed = format_names([" / ".join(group) for group in found.twins])
+        yield f"labels differ in case or in blanks only: {listed}; --merge-case merges them"
+    if found.n_untagged:
+        yield "rows without tags count as having none of the labels; if they are not tagged yet, pass --skip-untagged"
+    if found.n_repeated:
+        rows = "1 row repeats" if found.n_repeated == 1 else f"{found.n_repeated:,} rows repeat"
+        yield f"{rows} the features and the tags of an earlier row"

@@ -1,48 +1,15 @@
-"""What was read: a few lines before the work of a command, and ``skpml data profile``."""
+"""``skpml data profile``: what a file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from skpml.cli import _console as ui
 
-if TYPE_CHECKING:
-    from skpml.tables import Profile, Table
-
 _MOST_LABELS, _BAR = 30, 30
-
-
-def show_labels(table: Table) -> None:
-    """Print the most frequent labels, and what may be wrong with labels and rows."""
-    from skpml.tables import format_names, profile_table
-
-    found = profile_table(table)
-    listed = format_names([f"{name} {count:,}" for name, count in found.label_counts.items()])
-    ui.say(f"Labels by number of rows: {listed}.")
-    for note in describe_oddities(found):
-        ui.say(f"Note: {note}.")
-
-
-def describe_oddities(found: Profile) -> Iterator[str]:
-    """Yield a sentence about each thing that may be wrong with labels and rows, and what to do."""
-    from skpml.likelihood import ENOUGH_CANDIDATES
-    from skpml.tables import format_names
-
-    if rare := found.rare_labels(ENOUGH_CANDIDATES):
-        labels = "1 label is" if len(rare) == 1 else f"{len(rare):,} labels are"
-        few = f"{labels} in fewer than {ENOUGH_CANDIDATES} rows, too few for automatic drops"
-        yield f"{few}: {format_names(rare)}"
-    if found.twins:
-        listed = format_names([" / ".join(group) for group in found.twins])
-        yield f"labels differ in case or in blanks only: {listed}; --merge-case merges them"
-    if found.n_untagged:
-        yield "rows without tags count as having none of the labels; if they are not tagged yet, pass --skip-untagged"
-    if found.n_repeated:
-        rows = "1 row repeats" if found.n_repeated == 1 else f"{found.n_repeated:,} rows repeat"
-        yield f"{rows} the features and the tags of an earlier row"
 
 
 @click.command()
@@ -71,7 +38,7 @@ def profile(*, source: str, reading: dict[str, Any]) -> None:
             table, problem = ui.read_source(source, only_labels, **options), error
     found = profile_table(table)
     ui.show_reading(table)
-    for note in describe_oddities(found):
+    for note in ui.describe_oddities(found):
         ui.say(f"Note: {note}.")
     if problem is not None:
         ui.say(f"Note: the features cannot be read yet: {ui.format_error(problem)}.")
