@@ -175,6 +175,37 @@ def test_wilcoxon_by_hand():
     assert reverse.effect_size == pytest.approx(-0.4)
 
 
+@pytest.mark.parametrize(
+    "gains",
+    [
+        [1, 1, 1, 1, 1],  # 2/2⁵; a normal approximation would call it significant
+        [1, 1, -2, 3, 3, -3, 4],
+        [0.5, -0.5, 1, 1, 2],
+        [1, -1],
+        [-2],
+    ],
+)
+def test_signs_of_tied_ranks_are_counted(gains):
+    (found,) = wilcoxon(np.column_stack([gains, np.zeros(len(gains))]), "0")
+    ranks = scipy_stats.rankdata(np.abs(gains))
+    reached = abs(ranks @ np.sign(gains))
+    signs = itertools.product((-1, 1), repeat=len(gains))
+    assert found.p_value == pytest.approx(np.mean([abs(ranks @ sign) >= reached for sign in signs]))
+
+
+@pytest.mark.parametrize("count", [8, 30, 50, 120])
+def test_without_ties_signed_ranks_are_those_of_scipy(count):
+    gains = np.random.default_rng(count).normal(0.2, 1, count)
+    (found,) = wilcoxon(np.column_stack([gains, np.zeros(count)]), "0")
+    assert found.p_value == pytest.approx(scipy_stats.wilcoxon(gains, method="exact").pvalue)
+
+
+def test_the_p_values_of_many_differences_are_close_to_exact_ones():
+    gains = np.random.default_rng(0).normal(0.1, 1, 201)
+    (many,) = wilcoxon(np.column_stack([gains, np.zeros(201)]), "0")
+    assert many.p_value == pytest.approx(scipy_stats.wilcoxon(gains, method="exact").pvalue, rel=0.02)
+
+
 def test_holm_by_hand():
     """p = .01, .04, .03 → times 3, 1, 2 in rising order, never falling: .03, .06, .06."""
     from skpml.stats import _correct_holm
