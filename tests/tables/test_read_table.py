@@ -4,11 +4,13 @@ import csv
 import io
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
@@ -17,7 +19,7 @@ from table_helpers import parquet, read, refused
 from skpml import CandidateLikelihood
 from skpml.datasets import PartialDataset, read_dataset, write_dataset
 from skpml.io import load_model, save_model
-from skpml.tables import as_text_column, fit_text_features
+from skpml.tables import as_text_column, fit_text_features, release_rows
 
 PHOTOS = """file,warmth,note,tags,light
 a.jpg,1,first,sea; sky,2.5
@@ -136,6 +138,32 @@ def test_columns_beside_texts_and_embeddings(file, tmp_path):
     assert read(path, **options, features=["note"]).feature_kind == "text"
     np.save(tmp_path / "x.npy", np.ones((2, 3)))
     assert list(read(path, **options, embeddings=tmp_path / "x.npy").unused) == ["size"]
+
+
+def test_embeddings_that_fill_the_memory_stay_in_the_file(file, tmp_path):
+    values = np.random.default_rng(0).normal(size=(20_000, 200)).astype(np.float32)
+    np.save(tmp_path / "x.npy", values)
+    path = file("name,tags\n" + "".join(f"{row},p\n" for row in range(20_000)))
+    with config_context(working_memory=4):
+        X = read(path, id="name", embeddings=tmp_path / "x.npy").X
+    assert isinstance(X, np.memmap)
+    # All rows were read, to find values that are no numbers, and none of them occupies memory now.
+    assert count_resident(tmp_path / "x.npy") == 0
+    np.testing.assert_array_equal(X, values)
+    assert count_resident(tmp_path / "x.npy") >= values.nbytes
+    release_rows(X)
+    assert count_resident(tmp_path / "x.npy") == 0
+    np.testing.assert_array_equal(X[5:7], values[5:7])
+
+
+def count_resident(path):
+    """Count the bytes of a mapped file that this process holds in memory."""
+    maps = Path("/proc/self/smaps")
+    if not maps.exists():
+        pytest.skip("memory by file is known on Linux only")
+    parts = maps.read_text().partition(str(path))[2].splitlines()
+    resident = next(line for line in parts if line.startswith("Rss:"))
+    return 1024 * int(resident.split()[1])
 
 
 def test_labels_and_names_alone(file, tmp_path):

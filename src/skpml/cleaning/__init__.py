@@ -10,10 +10,11 @@ from skpml.cleaning._decisions import (
     write_decisions,
 )
 from skpml.cleaning._evidence import Companion, Evidence
-from skpml.cleaning._judging import Missing, WrongCounts, suggest_actions
+from skpml.cleaning._judging import Actions, Missing, WrongCounts, suggest_actions
 from skpml.cleaning._presenting import describe_wrong  # noqa: F401 -- for the command line
 
 __all__ = [
+    "Actions",
     "Audit",
     "Companion",
     "Decisions",

@@ -32,6 +32,7 @@ from skpml.cleaning._judging import (
     ASK,
     DROP,
     MAX_ROWS,
+    Actions,
     Floats,
     Missing,
     Progress,
@@ -79,8 +80,8 @@ class Audit:
         rows together.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probability that each label is true, by models that were not trained on the row, from the features alone.
-    actions : ndarray of str, shape (n_rows, n_labels)
-        "keep", "drop" or "ask" for candidates, "" elsewhere.
+    actions : Actions of shape (n_rows, n_labels)
+        "keep", "drop" or "ask" for candidates, "" elsewhere; used like an array of str.
     doubts : Doubts
         Candidates that are not simply kept, the most useful to check first: a sequence of :class:`Doubt`.
     wrong : WrongCounts
@@ -117,7 +118,7 @@ class Audit:
 
     confidences: Floats
     probabilities: Floats
-    actions: NDArray[np.str_]
+    actions: Actions
     doubts: Doubts
     wrong: WrongCounts
     batch: list[Question]

@@ -17,7 +17,7 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from skpml._validation import take_rows
-from skpml.cleaning._judging import ASK, DROP, Floats, benefit
+from skpml.cleaning._judging import ASK, DROP, Actions, Floats, benefit
 from skpml.features import RangeScaler
 
 # Share of a batch that is drawn at random.
@@ -366,7 +366,7 @@ def find_doubts(
     X: Any,
     Y: NDArray[Any],
     doubtful: NDArray[np.bool_],
-    actions: NDArray[np.str_],
+    actions: Actions,
     *,
     probabilities: Floats,
     confidences: Floats,

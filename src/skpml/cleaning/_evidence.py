@@ -24,6 +24,7 @@ from skpml.cleaning._judging import (
     DROP,
     KEEP,
     ROWS_AT_ONCE,
+    Actions,
     Floats,
     count_from_sample,
     count_without_noise,
@@ -313,9 +314,9 @@ def decide(
     basis: str,
     most: float | NDArray[Any],
     undecided: NDArray[np.bool_],
-) -> NDArray[np.str_]:
+) -> Actions:
     """Return the action of each candidate; drops rest on a ``basis``, up to the confidence ``most`` (one, or by row)."""
-    actions = np.full(candidate.shape, "", dtype="<U4")
+    actions = Actions(candidate.shape)
     actions[candidate] = suggest_actions(confidences[candidate], **rule)
     withheld = (confidences > most) | undecided
     if basis == "random noise":
@@ -327,7 +328,7 @@ def decide(
 
 def promise(
     doubtful: NDArray[Any],
-    actions: NDArray[np.str_],
+    actions: Actions,
     verified: NDArray[np.int8],
     basis: str,
     drop_precision: float | None,
@@ -378,7 +379,7 @@ def _find_basis(
     return label_free, -1.0 if label_free == "none" else 1.0
 
 
-def _respect_person(actions: NDArray[np.str_], verified: NDArray[np.int8], confidences: Floats) -> None:
+def _respect_person(actions: Actions, verified: NDArray[np.int8], confidences: Floats) -> None:
     """Set the actions of verified candidates; ask before a row loses its last tag without a person."""
     candidate = actions != ""
     actions[candidate & (verified > 0)], actions[candidate & (verified < 0)] = KEEP, DROP

@@ -57,6 +57,73 @@ ROWS_AT_ONCE = 100_000
 _CHANCE = 0.05
 
 
+class Actions:
+    """The action of each cell, a matrix of "keep", "drop" and "ask", and "" outside the candidates.
+
+    It needs one byte for a cell and behaves as an array of str: compared with an action it gives a mask, and cells are
+    taken and assigned as those of an array. ``np.asarray`` returns all of it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Numbers of rows and labels.
+    """
+
+    _NAMES = np.array(["", KEEP, DROP, ASK])
+    _UNKNOWN = 255
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._codes = np.zeros(shape, dtype=np.uint8)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and labels."""
+        return self._codes.shape
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __getitem__(self, cells: Any) -> Any:
+        return self._NAMES[self._codes[cells]]
+
+    def __setitem__(self, cells: Any, actions: Any) -> None:
+        codes = self._encode(actions)
+        if (codes == self._UNKNOWN).any():
+            raise ValueError(f"Actions are 'keep', 'drop', 'ask' and '', got {actions!r}.")
+        self._codes[cells] = codes
+
+    def __eq__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        return np.asarray(self._codes == self._encode(other))
+
+    def __ne__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        return ~(self == other)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("Actions are not stored as text; an array of them is a copy.")
+        return np.asarray(self[:], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return repr(self[:])
+
+    def copy(self) -> Actions:
+        """Return a copy."""
+        copied = Actions(self.shape)
+        copied._codes = self._codes.copy()
+        return copied
+
+    @classmethod
+    def _encode(cls, actions: Any) -> NDArray[np.uint8]:
+        if isinstance(actions, Actions):
+            return actions._codes
+        names = np.asarray(actions)
+        codes = np.full(names.shape, cls._UNKNOWN, dtype=np.uint8)
+        for code, name in enumerate(cls._NAMES):
+            codes[names == name] = code
+        return codes
+
+
 def cross_fit(
     model: Any,
     X: Any,

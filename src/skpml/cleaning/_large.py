@@ -22,6 +22,7 @@ from skpml.cleaning._judging import (
     count_without_noise,
 )
 from skpml.likelihood import ENOUGH_CANDIDATES, certify_drops, learn_from_verified
+from skpml.tables import release_rows
 
 # Rows that are audited as a whole; of more rows, so many are, and the others are judged in blocks of as many.
 MOST_AUDITED = 200_000
@@ -58,6 +59,7 @@ def audit_in_blocks(
     checked = checked[np.argsort(~sample[checked].any(axis=1), kind="stable")][:_MOST_CHECKED]
     some = np.union1d(drawn, checked)
     features = take_rows(X, some)
+    release_rows(X)
     first = judge(
         features,
         Y[some],
@@ -107,6 +109,7 @@ def audit_in_blocks(
         share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / len(blocks)
         report(round(100 * share), 100, "judging the other rows")
         features = take_rows(X, rows)
+        release_rows(X)
         with config_context(transform_output="default"):
             raw = np.asarray(first.model.predict_proba(features))
         found = hash_rows(features)

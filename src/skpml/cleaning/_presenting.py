@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpml._writing import require_packages
-from skpml.cleaning._judging import ASK, DROP, KEEP
+from skpml.cleaning._judging import ASK, DROP, KEEP, Actions
 
 if TYPE_CHECKING:
     from skpml.cleaning._audit import Audit
@@ -22,7 +22,7 @@ _COLORS = {KEEP: "#56B4E9", ASK: "#E69F00", DROP: "#D55E00"}
 _MOST_LABELS = 20
 
 
-def count_actions(actions: NDArray[np.str_]) -> dict[str, NDArray[np.intp]]:
+def count_actions(actions: Actions) -> dict[str, NDArray[np.intp]]:
     """Return how many tags of each label are kept, asked about and dropped."""
     return {action: np.count_nonzero(actions == action, axis=0) for action in _ACTIONS}
 

@@ -273,13 +273,14 @@ def _select_kept(
 
     If there are too many, every k-th one is returned, so that all confidences are there.
     """
-    rows, labels = np.nonzero((audit.actions == "keep") & (table.candidates > 0))
-    order = np.argsort(audit.confidences[rows, labels], kind="stable")
-    cells = [
-        cell for cell in zip(rows[order].tolist(), labels[order].tolist(), strict=True) if cell not in known
-    ]
+    kept = (audit.actions == "keep") & (table.candidates > 0)
+    for cell in known:
+        kept[cell] = False
+    cells = np.flatnonzero(kept)
+    order = np.argsort(audit.confidences.flat[cells], kind="stable")
     some = np.linspace(0, len(cells) - 1, min(len(cells), _MAX_KEPT)).round().astype(int)
-    return [cells[place] for place in some], len(cells)
+    rows, labels = np.unravel_index(cells[order[some]], kept.shape)
+    return list(zip(rows.tolist(), labels.tolist(), strict=True)), len(cells)
 
 
 def _select_examples(

@@ -11,7 +11,7 @@ from skpml.tables._rows import BadCell, Progress, Record, read_records, write_cs
 from skpml.tables._arrow import write_parquet
 from skpml.tables._formats import TABLE_SUFFIXES, TEXT_SUFFIXES, Rows, open_rows
 from skpml.tables._features import as_text_column, fit_text_features
-from skpml.tables._features import read_arrays, read_embeddings
+from skpml.tables._features import read_arrays, read_embeddings, release_rows
 from skpml.tables._mixed import ColumnFeatures
 from skpml.tables._kinds import ColumnType, FeatureKind
 from skpml.tables._table import LabelMatrix, Table, read_table

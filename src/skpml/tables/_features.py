@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import struct
 import zipfile
@@ -68,8 +69,17 @@ def read_embeddings(
         check_finite(matrix)
     except ValueError as error:
         raise TableError(str(error), path=path) from error
+    release_rows(matrix)
     _check_n_rows(path, matrix, table, n_rows)
     return matrix
+
+
+def release_rows(matrix: Any) -> None:
+    """Give the memory of rows back that were read from a file which stays a file; they can be read again."""
+    pages = getattr(matrix, "_mmap", None)
+    # Windows has no such advice, and decides by itself.
+    if pages is not None and hasattr(pages, "madvise"):
+        pages.madvise(mmap.MADV_DONTNEED)
 
 
 def _read_folder(folder: Path, names: Sequence[str]) -> Any:
