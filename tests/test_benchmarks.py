@@ -97,3 +97,22 @@ def test_the_table_of_the_gaps_follows_from_the_kept_rows():
     import gaps
 
     assert gaps.markdown(gaps.read()) == (ROOT / "results" / "gaps.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_scale_compares_within_a_run(tmp_path, monkeypatch):
+    import scale
+
+    def row(method, rows, seconds, where="2 cores", started="monday"):
+        return dict(method=method, rows=rows, where=where, seconds=seconds, started=started, memory_gb=1)
+
+    ours, ridge = "pml-ma", "scikit-learn ridge"
+    monkeypatch.setattr(scale, "OUTPUT", tmp_path / "scale.csv")
+    scale.merge([row(ours, 1000, 12), row(ridge, 1000, 3), row(ours, 4000, 96)])
+    scale.merge([row(ridge, 4000, 4, started="tuesday"), row(ours, 1000, 10, "dask 1")])
+    scale.merge([row(ours, 1000, 4, "dask 2")])
+    assert scale.format_tables(scale.read()) == (tmp_path / "scale.md").read_text(encoding="utf-8")
+    lines = [line.split(" | ") for line in (tmp_path / "scale.md").read_text(encoding="utf-8").splitlines()]
+    small, large = (next(line for line in lines if line[:2] == [f"| {n}", ours]) for n in ("1,000", "4,000"))
+    # Four times as many rows took eight times as long; Ridge was measured in another run then.
+    assert (small[4], large[4], large[5]) == ("4.0", "", "1.50")
+    assert next(line for line in lines if line[2:3] == ["2"])[-1] == "2.50 |"
