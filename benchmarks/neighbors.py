@@ -2,15 +2,15 @@
 
     pip install pynndescent hnswlib faiss-cpu
     python benchmarks/neighbors.py                                    # about half an hour on one core
-    python benchmarks/neighbors.py --data embeddings-20000 --methods "cells, 16 of n/256 (default)" "hnswlib, ef 100, 50"
+    python benchmarks/neighbors.py --data embeddings-20000 --methods "cells, 32 of 4√n (default)" "hnswlib, ef 100, 50"
     python benchmarks/neighbors.py --parts accuracy
     python benchmarks/neighbors.py --parts wheels                     # asks the package index
 
 Three parts. ``search``: recall of the 5 nearest other rows (rows that tie for the last place count as found), CPU seconds
 and peak memory beyond the rows, of embedding-like rows (those of benchmarks/scale.py) and of words of reports (tmc2007).
 Each search has a process of its own and one thread; exact search is timed on 2,000 rows, in proportion. Searches of
-libraries that are not installed are skipped. "16 of n/256" are n/256 cells, of which 16 are searched; "ef 100, 50" are
-the candidates of construction and of search. "Cells of each row" is a variant of the search in cells that is only here.
+libraries that are not installed are skipped. "32 of 4√n" are 4√n cells, of which the 32 nearest to a row are searched;
+"ef 100, 50" are the candidates of construction and of search.
 ``accuracy``: average precision of PML-MA with different graphs. ``wheels``: for which systems pip finds wheels.
 Writes results/neighbors.md if the whole was made. Needs Linux and the data sets (SKPML_DATA).
 """
@@ -40,9 +40,8 @@ from reproduce import WEIGHTS
 from scale import make_data
 from sklearn.model_selection import KFold
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import gen_batches
 
-from skpml import PMLMA, graph
+from skpml import PMLMA, _cell_search, graph
 from skpml.datasets import load_dataset
 from skpml.metrics import average_precision
 from skpml.views import ViewScaler
@@ -58,8 +57,6 @@ DATA = ("embeddings-20000", "embeddings-60000", "tmc2007")
 # Average precision: configuration → folds. The last one has too many rows for an exact search by default.
 ACCURACY = {"yeast-7": 3, "scene-3": 3, "arts-5": 3, "tmc2007-7": 1}
 ALIGNMENT_WEIGHTS = (1e-2, 1e-1)
-# Cells of 60,000 rows.
-CELLS_AT_SCALE = 60_000 // graph._ROWS_PER_CELL
 # The graph of the five nearest rows; the exact one also has those that tie for the fifth place.
 WITHOUT_TIES = "exact, ties left out"
 # Libraries with the packages they need that are not pure Python.
@@ -87,70 +84,9 @@ def search_exactly(X: np.ndarray, judged: np.ndarray) -> np.ndarray:
     return found
 
 
-def search_cells(X: np.ndarray, judged: np.ndarray, *, rows_per_cell: int, searched: int) -> np.ndarray:
-    with patch.multiple(graph, _ROWS_PER_CELL=rows_per_cell, _CELLS_SEARCHED=searched):
-        return graph._nearest_in_cells(X, NEIGHBORS).neighbor.reshape(len(X), NEIGHBORS)
-
-
-def search_cells_of_rows(
-    X: np.ndarray, judged: np.ndarray, *, n_cells: Callable[[int], float], searched: int, steps: int
-) -> np.ndarray:
-    """Search, for each row, the cells whose pivots are nearest to the row, not to the pivot of its cell.
-
-    Cells are visited one after the other; each is compared with all rows that have it among their nearest, in the
-    precision of X. ``steps`` of k-means, on 16 rows per cell, move the pivots first.
-    """
-    n = len(X)
-    pivots = find_pivots(X, min(n, int(n_cells(n))), steps)
-    nearest = nearest_pivots(X, pivots, min(searched, len(pivots)))
-    members, askers = group_rows(nearest[:, :1], len(pivots)), group_rows(nearest, len(pivots))
-    squared, found = np.full((n, NEIGHBORS), np.inf, X.dtype), np.full((n, NEIGHBORS), -1)
-    for pivot, rows, asking in zip(pivots, members, askers, strict=True):
-        if not len(rows):
-            continue
-        # Around the pivot, squared distances lose the fewest digits.
-        A, B = X[asking] - pivot, X[rows] - pivot
-        away = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2 * (A @ B.T)
-        away[asking[:, None] == rows] = np.inf
-        if len(rows) > NEIGHBORS:
-            near = np.argpartition(away, NEIGHBORS - 1, axis=1)[:, :NEIGHBORS]
-            away, rows = np.take_along_axis(away, near, 1), rows[near]
-        away = np.hstack([squared[asking], away])
-        index = np.hstack([found[asking], np.broadcast_to(rows, (len(asking), rows.shape[-1]))])
-        near = np.argpartition(away, NEIGHBORS - 1, axis=1)[:, :NEIGHBORS]
-        squared[asking], found[asking] = (np.take_along_axis(each, near, 1) for each in (away, index))
-    return found
-
-
-def find_pivots(X: np.ndarray, count: int, steps: int) -> np.ndarray:
-    """Draw rows, and move them to the means of their cells in a sample, a few times."""
-    rng = np.random.RandomState(0)
-    pivots = X[np.sort(rng.choice(len(X), size=count, replace=False))]
-    sample = X[np.sort(rng.choice(len(X), size=min(len(X), 16 * count), replace=False))] if steps else X[:0]
-    for _ in range(steps):
-        cells = group_rows(nearest_pivots(sample, pivots, 1), count)
-        pivots = np.array(
-            [sample[rows].mean(axis=0) if len(rows) else pivots[i] for i, rows in enumerate(cells)]
-        )
-    return pivots
-
-
-def nearest_pivots(X: np.ndarray, pivots: np.ndarray, count: int) -> np.ndarray:
-    """Find so many pivots near each row, the nearest first and the others in any order."""
-    center = pivots.mean(axis=0)
-    around = pivots - center
-    half_norms = np.einsum("ij,ij->i", around, around) / 2
-    found = np.empty((len(X), count), np.intp)
-    for rows in gen_batches(len(X), 4096):
-        away = half_norms - (X[rows] - center) @ around.T
-        found[rows] = np.argpartition(away, sorted({0, count - 1}), axis=1)[:, :count]
-    return found
-
-
-def group_rows(cells: np.ndarray, count: int) -> list[np.ndarray]:
-    """List the rows of each cell, if each row of the matrix names the cells of that row."""
-    order = np.argsort(cells.ravel(), kind="stable") // cells.shape[1]
-    return np.split(order, np.cumsum(np.bincount(cells.ravel(), minlength=count))[:-1])
+def search_cells(X: np.ndarray, judged: np.ndarray, *, cells: float, searched: int) -> np.ndarray:
+    with patch.multiple(_cell_search, _CELLS=cells, _SEARCHED=searched):
+        return _cell_search.search_cells(X, NEIGHBORS)[0]
 
 
 def search_pynndescent(X: np.ndarray, judged: np.ndarray, **settings) -> np.ndarray:
@@ -199,25 +135,12 @@ Search = Callable[..., np.ndarray]
 METHODS: dict[str, tuple[str, Search, dict]] = {
     "exact (scikit-learn)": ("sklearn", search_exactly, {}),
     **{
-        f"cells, {searched} of n/{rows}{' (default)' * ((searched, rows) == (16, 256))}": (
+        f"cells, {searched} of {cells}√n{' (default)' * ((cells, searched) == (4, 32))}": (
             "skpml",
             search_cells,
-            {"rows_per_cell": rows, "searched": searched},
+            {"cells": cells, "searched": searched},
         )
-        for rows, searched in ((256, 8), (256, 16), (256, 32), (64, 64))
-    },
-    "cells of each row, 16 of n/256, untrained": (
-        "skpml",
-        search_cells_of_rows,
-        {"n_cells": lambda n: n / 256, "searched": 16, "steps": 0},
-    ),
-    **{
-        f"cells of each row, {searched} of 4√n": (
-            "skpml",
-            search_cells_of_rows,
-            {"n_cells": lambda n: 4 * n**0.5, "searched": searched, "steps": 2},
-        )
-        for searched in (16, 32)
+        for cells, searched in ((2, 16), (4, 16), (4, 32), (4, 64), (8, 64))
     },
     "pynndescent, default": ("pynndescent", search_pynndescent, {}),
     "pynndescent, 15 neighbors": ("pynndescent", search_pynndescent, {"n_neighbors": 15}),
@@ -373,26 +296,11 @@ def measure_accuracy() -> list[dict]:
 
 
 def make_graphs(scaled: np.ndarray) -> Iterator[tuple[str, scipy.sparse.csr_array]]:
-    """Compute graphs of rows: exact, exact without ties, in cells, and in the cells of each row.
-
-    Few rows are divided into as many cells as 60,000 are, so that a search covers the same share of them.
-    """
-    n = len(scaled)
+    """Compute graphs of rows: exact, exact without ties, and in cells."""
     yield "exact", graph.neighbor_similarity(scaled, search="exact")
-    with patch.object(graph, "_CELLS_SEARCHED", n):
+    with patch.object(graph, "_TIED_PAIRS", 0), patch.object(_cell_search, "_SEARCHED", len(scaled)):
         yield WITHOUT_TIES, graph.neighbor_similarity(scaled, search="cells")
-    size = graph._ROWS_PER_CELL if n > graph.EXACT_SEARCH_ROWS else -(-n // CELLS_AT_SCALE)
-    with patch.object(graph, "_ROWS_PER_CELL", size):
-        yield f"cells, 16 of n/{size}", graph.neighbor_similarity(scaled, search="cells")
-    with patch.object(graph, "_nearest_in_cells", pairs_in_cells_of_rows):
-        yield "cells of each row, 32 of 4√n", graph.neighbor_similarity(scaled, search="cells")
-
-
-def pairs_in_cells_of_rows(X: np.ndarray, n_neighbors: int, device: str | None) -> graph._Pairs:
-    rows = np.arange(len(X))
-    found = search_cells_of_rows(X, rows, **METHODS["cells of each row, 32 of 4√n"][2])
-    squared = np.vstack([squared_distances(X, rows[part], found[part]) for part in gen_batches(len(X), 1000)])
-    return graph._Pairs(np.repeat(rows, n_neighbors), found.ravel(), squared.ravel(), squared.max(axis=1))
+    yield "cells", graph.neighbor_similarity(scaled, search="cells")
 
 
 def make_model(name: str, fold: int, alignment_weight: float, similarity: object) -> PMLMA:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 
 from skpml.graph import check_similarity, neighbor_similarity, reconstruction_weights
 
@@ -80,20 +81,64 @@ class TestCells:
         assert exact.multiply(found).sum() > 0.97 * exact.sum()
         assert_array_equal(found.diagonal(), False)
 
-    def test_one_cell_is_exact(self):
-        X = np.random.default_rng(0).normal(size=(200, 7))
+    def test_finds_nearly_all_neighbours_in_many_dimensions(self):
+        """Rows at the border of their cell have neighbours in cells that are far from the pivot of their own."""
+        rng = np.random.default_rng(0)
+        centers, spread = rng.normal(size=(60, 24)), rng.normal(size=(24, 96)) / 5
+        hidden = centers[rng.integers(0, 60, 4000)] + 0.7 * rng.normal(size=(4000, 24))
+        X = (hidden @ spread + 0.3 * rng.normal(size=(4000, 96))).astype(np.float32)
+        exact = neighbor_similarity(X, search="exact") != 0
+        found = neighbor_similarity(X, search="cells") != 0
+        assert exact.multiply(found).sum() > 0.97 * exact.sum()
+
+    @pytest.mark.parametrize("n_neighbors", [5, 50])
+    def test_if_all_cells_are_searched_it_is_exact(self, n_neighbors):
+        """As few rows as these are divided into at most 32 cells; of 50 neighbors, more cells are searched."""
+        X = np.random.default_rng(0).normal(size=(64, 7))
         assert_allclose(
-            neighbor_similarity(X, search="cells").toarray(),
-            neighbor_similarity(X, search="exact").toarray(),
+            neighbor_similarity(X, search="cells", n_neighbors=n_neighbors).toarray(),
+            neighbor_similarity(X, search="exact", n_neighbors=n_neighbors).toarray(),
             atol=1e-10,
         )
 
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_tied_rows_are_all_neighbours(self, dtype):
+        X = np.random.default_rng(0).integers(0, 3, size=(64, 4)).astype(dtype)
+        exact = neighbor_similarity(X, search="exact").toarray()
+        assert_allclose(neighbor_similarity(X, search="cells").toarray(), exact, rtol=1e-6)
+        assert (exact > 0).sum(axis=1).max() > 5
+
     def test_all_in_one_cell_and_duplicates(self):
-        """1000 copies of one row share a cell; the others are pulled in only as far as they are needed."""
-        X = np.vstack([np.zeros((1000, 2)), np.random.default_rng(0).normal(size=(50, 2)) + 9])
+        """300 copies of one row share a cell; the others still find neighbours."""
+        X = np.vstack([np.zeros((300, 2)), np.random.default_rng(0).normal(size=(100, 2)) + 9])
         S = neighbor_similarity(X, search="cells")
         assert_array_equal(S.diagonal(), 0)
         assert np.isfinite(S.data).all()
+        exact = neighbor_similarity(X[300:], search="exact") != 0
+        assert_array_equal((S[300:, 300:] != 0).toarray(), exact.toarray())
+        assert_array_equal(S[:300, 300:].data, [])
+
+    def test_more_duplicates_than_are_compared(self, monkeypatch):
+        monkeypatch.setattr("skpml._cell_search._COMPARED_PER_CELL", 20)
+        X = np.vstack([np.zeros((300, 3)), np.random.default_rng(0).normal(size=(100, 3))])
+        S = neighbor_similarity(X, search="cells")
+        assert ((S != 0).sum(axis=1) >= 5).all()
+        assert_array_equal(S.diagonal(), 0)
+        assert_array_equal(S[:300, :300].data, 1)
+
+    def test_far_from_the_origin_duplicates_are_at_distance_zero(self):
+        """Products of such rows in single precision have no digit of the distances left; differences have all."""
+        rng = np.random.default_rng(0)
+        near = rng.normal(size=(200, 6)).astype(np.float32)
+        X = np.repeat(near, 2, axis=0) + np.float32(1000)
+        S = neighbor_similarity(X, n_neighbors=1, search="cells").toarray()
+        assert_array_equal(S, np.kron(np.eye(200), [[0, 1], [1, 0]]))
+
+    def test_blocks_change_nothing(self):
+        X = np.random.default_rng(0).normal(size=(700, 6))
+        whole = neighbor_similarity(X, search="cells")
+        with config_context(working_memory=0.1):
+            assert_allclose(neighbor_similarity(X, search="cells").toarray(), whole.toarray(), atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,10 @@ class RowBlocks(ABC):
     def _read(self, rows: slice) -> Array:
         """Return the features of a block."""
 
+    @abstractmethod
+    def take(self, rows: NDArray[np.intp]) -> Array:
+        """Return the features of some rows by number, in memory or on the device."""
+
     def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
         """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`; sums are double."""
         xp = array_namespace(self.like)
@@ -139,6 +143,10 @@ class StoredRows(RowBlocks):
 
     def _read(self, rows: slice) -> Array:
         return self._X if rows.stop - rows.start == self.shape[0] else self._X[rows, :]
+
+    def take(self, rows: NDArray[np.intp]) -> Array:
+        """Return the features of some rows by number."""
+        return self._X[rows, ...]
 
     def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
         """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`."""

@@ -139,7 +139,7 @@ class DaskBlocks(RowBlocks):
 
     def __init__(self, rows: DaskRows, n_columns: int) -> None:
         super().__init__((rows.shape[0], n_columns), np.empty((1, 1), rows.dtype))
-        self._partitions = rows.slices_of_partitions()
+        self._rows, self._partitions = rows, rows.slices_of_partitions()
         self._sources = rows.array.to_delayed().ravel().tolist()
         # Sent once: a map may hold thousands of anchors.
         self._map = _dask().delayed(_Sent(rows._transform_rows), pure=False).persist()
@@ -150,6 +150,10 @@ class DaskBlocks(RowBlocks):
 
     def _read(self, rows: slice) -> Any:
         raise TypeError("Rows on workers are visited there.")
+
+    def take(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Bring some rows by number, and map them here."""
+        return self._rows[rows]
 
     def to_rows(self, values: Any) -> Parts:
         """Send the rows of an array to the workers."""

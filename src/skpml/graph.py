@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,12 +10,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 
-from skpml._blocks import LazyRows, read_rows
+from skpml._blocks import LazyRows
+from skpml._cell_search import search_cells
 from skpml._ordering import row_order
 from skpml._sharing import once
-from skpml.linalg import rows_at_once, to_device, to_numpy
 
 __all__ = ["check_similarity", "neighbor_similarity", "reconstruction_weights"]
 
@@ -27,10 +25,10 @@ Scale = Literal["last", "first"]
 
 # Above this many rows "auto" searches in cells, because the cost of the exact search grows with the square of the rows.
 EXACT_SEARCH_ROWS = 10_000
-_ROWS_PER_CELL = 256
-_CELLS_SEARCHED = 16
 # Of squared distances, relative to the largest squared length.
 _ROUNDING = 1e-12
+# Of a sum of squared differences, relative to it, in units of the precision of the rows.
+_SUM_ROUNDING = 100
 # Ties give a row at most this many pairs divided by the number of rows.
 _TIED_PAIRS = 5_000_000
 
@@ -56,9 +54,9 @@ def neighbor_similarity(
     n_neighbors : int, default=5
         Number of neighbors of a row, fewer than the number of rows.
     search : {"auto", "exact", "cells"}, default="auto"
-        "exact" compares all pairs of rows. "cells" assigns each row to the nearest of n/256 pivot rows and searches
-        only the 16 cells around its own: a few neighbors may be missed, but the cost no longer grows with the square
-        of the rows. "auto" is exact up to 10,000 rows.
+        "exact" compares all pairs of rows. "cells" divides the rows into 4√n cells by k-means and compares each row only
+        with those of the 32 cells nearest to it: a few neighbors may be missed, but the cost no longer grows with the
+        square of the rows. "auto" is exact up to 10,000 rows.
     scale : {"last", "first"}, default="last"
         "first" is the weight of the authors of PML-PLR: ``exp(−‖x_i − x_j‖² / (2 s²))``, where s is the mean *squared*
         distance of a row to its nearest other row (without rows that have duplicates), and the two directions of a
@@ -70,8 +68,8 @@ def neighbor_similarity(
     -------
     csr_array of shape (n, n)
         Similarities in the dtype of X. Rows that tie for the last place are all neighbors, so the graph does not
-        depend on the order of rows (a row keeps at most 5,000,000 / n tied neighbors). The search in cells keeps the
-        ties it finds first, and its pivots depend on the order.
+        depend on the order of rows (a row keeps at most 5,000,000 / n tied neighbors). The search in cells keeps the ties
+        it finds, up to five times ``n_neighbors``, and its cells depend on the order.
     """
     if not isinstance(X, LazyRows):
         X = check_array(X, dtype=[np.float64, np.float32])
@@ -226,99 +224,14 @@ def _without_self(index: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np
     return others
 
 
-def _nearest_in_cells(X: Any, n_neighbors: int, device: str | None = None) -> _Pairs:
-    """Search for near rows of each row in the cells around its own; rows are read cell by cell."""
-    n = X.shape[0]
-    pivots = X[np.sort(np.random.RandomState(0).choice(n, size=-(-n // _ROWS_PER_CELL), replace=False))]
-    cell, rounding = _assign_to_cells(X, pivots)
-    members = np.split(
-        np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(pivots)))[:-1]
-    )
-    sizes = np.array([len(rows) for rows in members])
-    neighbors, squared = np.empty((n, n_neighbors), np.intp), np.empty((n, n_neighbors))
-    search = _search_pool if device is None else partial(_search_pool_on, device)
-    occupied = np.flatnonzero(sizes)
-
-    def find_pool(own: int) -> NDArray[np.intp]:
-        away = ((pivots - pivots[own]) ** 2).sum(axis=1)
-        # The rows of the cell come first, also if another pivot is the same.
-        away[own] = -1
-        order = np.argsort(away, kind="stable")
-        enough = int(np.searchsorted(np.cumsum(sizes[order]), n_neighbors + 1)) + 1
-        return np.concatenate([members[index] for index in order[: max(_CELLS_SEARCHED, enough)]])
-
-    pools = _read_pools(X, (find_pool(own) for own in occupied.tolist()))
-    for own, (pool, near_rows) in zip(occupied.tolist(), pools, strict=True):
-        rows = members[own]
-        # Around the pivot, squared distances lose the fewest digits.
-        near, index = search(near_rows - pivots[own], len(rows), n_neighbors + 1)
-        others = _without_self(pool[index], rows)
-        neighbors[rows] = pool[index][others].reshape(len(rows), n_neighbors)
-        squared[rows] = near[others].reshape(len(rows), n_neighbors)
-    squared[squared <= rounding] = 0
-    row = np.repeat(np.arange(n), n_neighbors)
-    return _Pairs(row, neighbors.ravel(), squared.ravel(), squared.max(axis=1))
-
-
-def _search_pool(pool: NDArray[Any], n_rows: int, count: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Find the nearest rows of a pool for the first of its rows: squared distances and indices."""
-    near, index = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(pool).kneighbors(pool[:n_rows])
-    return near**2, index
-
-
-def _search_pool_on(
-    device: str, pool: NDArray[Any], n_rows: int, count: int
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Search a pool with PyTorch on a device."""
-    rows = to_device(pool, device)
-    norms = (rows**2).sum(dim=1)
-    parts = []
-    # A cell of duplicates may have any number of rows.
-    for some in gen_batches(n_rows, rows_at_once(len(pool) * pool.dtype.itemsize)):
-        squared = norms[some, None] + norms[None, :] - 2 * (rows[some] @ rows.T)
-        near, index = squared.clamp_(min=0).topk(count, dim=1, largest=False)
-        parts.append((to_numpy(near), to_numpy(index)))
-    near, index = zip(*parts, strict=True)
-    return np.concatenate(near), np.concatenate(index)
-
-
-def _assign_to_cells(X: Any, pivots: NDArray[Any]) -> tuple[NDArray[np.intp], float]:
-    """Return the nearest pivot of each row, and a bound of the rounding error of squared distances."""
-    center = pivots.mean(axis=0)
-    around = pivots - center
-    half_norms = np.einsum("ij,ij->i", around, around) / 2
-
-    def assign(rows: NDArray[Any]) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[()]]:
-        block = rows - center
-        norms = np.einsum("ij,ij->i", block, block, dtype=np.float64)
-        return (np.argmax(block @ around.T - half_norms, axis=1), norms), ()
-
-    # As many columns as pivots, for the size of the blocks.
-    blocks = read_rows(X, lambda rows: rows, max(X.shape[1], len(pivots)))
-    (cell, norms), _ = blocks.visit(assign)
-    return blocks.from_rows(cell), _ROUNDING * float(blocks.from_rows(norms).max())
-
-
-def _read_pools(X: Any, pools: Iterable[NDArray[np.intp]]) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-    """Yield pools of row numbers with their rows; rows that are elsewhere are brought for many pools at a time."""
-    if not hasattr(X, "slices_of_partitions"):
-        yield from ((pool, X[pool]) for pool in pools)
-        return
-    most, waiting = rows_at_once(X.shape[1] * X.dtype.itemsize), iter(pools)
-    while group := list(_take_until(waiting, most)):
-        numbers = np.unique(np.concatenate(group))
-        rows = X[numbers]
-        yield from ((pool, rows[np.searchsorted(numbers, pool)]) for pool in group)
-
-
-def _take_until(pools: Iterator[NDArray[np.intp]], most: int) -> Iterator[NDArray[np.intp]]:
-    """Take pools until they have this many rows together."""
-    count = 0
-    for pool in pools:
-        yield pool
-        count += len(pool)
-        if count >= most:
-            return
+def _nearest_in_cells(X: Any, n_neighbors: int, device: str | None) -> _Pairs:
+    """Find near rows of each row in cells, with those found that tie for the last place."""
+    more = min(5 * n_neighbors, _TIED_PAIRS // X.shape[0])
+    numbers, squared = search_cells(X, n_neighbors, more=more, device=device)
+    last = np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    taken = squared <= (1 + _SUM_ROUNDING * np.finfo(X.dtype).eps) * last[:, None]
+    row, place = np.nonzero(taken)
+    return _Pairs(row, numbers[row, place].astype(np.intp), squared[row, place], last)
 
 
 def check_similarity(graph: Any, n_rows: int) -> scipy.sparse.csr_array:
