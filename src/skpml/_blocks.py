@@ -66,10 +66,18 @@ class RowBlocks(ABC):
     def take(self, rows: NDArray[np.intp]) -> Array:
         """Return the features of some rows by number, in memory or on the device."""
 
+    def gram(self, weights: Array | None = None) -> Array:
+        """Compute ``Xᵀ diag(w) X`` in double precision; only its lower triangle counts."""
+        _, (gram,) = self.visit(_sum_gram, weights)
+        return gram
+
     def ridge_factor(self, *, weights: Array | None = None, ridge: float = 0.0) -> Callable[[Array], Array]:
         """Factor ``Xᵀ diag(w) X + ridge·I``, see :func:`skpml.linalg.ridge_factor`; sums are double."""
+        return self.factor(self.gram(weights), ridge)
+
+    def factor(self, gram: Array, ridge: float) -> Callable[[Array], Array]:
+        """Factor a Gram matrix in double precision plus ``ridge·I``, to solve for right-hand sides of any."""
         xp = array_namespace(self.like)
-        _, (gram,) = self.visit(_sum_gram, weights)
         solve = factor_gram(gram, ridge)
         return lambda B: xp.astype(solve(xp.astype(B, xp.float64)), B.dtype)
 

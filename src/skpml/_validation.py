@@ -173,11 +173,17 @@ def _to_number(value: Any) -> float:
 
 
 def check_occupied(
-    candidates: NDArray[np.uint8], classes: Any, *, on_empty: str, row_numbers: NDArray[np.intp] | None = None
+    candidates: NDArray[np.uint8],
+    classes: Any,
+    *,
+    on_empty: str,
+    row_numbers: NDArray[np.intp] | None = None,
+    rows_only: bool = False,
 ) -> None:
     """Warn, raise or do nothing about rows without candidates and labels that are not a candidate of any row.
 
-    ``row_numbers`` are the numbers by which the user knows the rows, if some rows were left out.
+    ``row_numbers`` are the numbers by which the user knows the rows, if some rows were left out. ``rows_only`` says that
+    these are not all rows, so that nothing follows from a label without candidates.
     """
     if on_empty not in ("raise", "warn", "ignore"):
         raise ValueError(f'on_empty must be "raise", "warn" or "ignore", got {on_empty!r}.')
@@ -189,7 +195,7 @@ def check_occupied(
             f"{rows.size} of {candidates.shape[0]} rows have no candidate label (first: row {first}). "
             "Such a row is taken to have none of the labels; leave it out if it was never labeled."
         )
-    if labels.size:
+    if labels.size and not rows_only:
         names = ", ".join(str(classes[label]) for label in labels[:5]) + (", …" if labels.size > 5 else "")
         messages.append(
             f"{labels.size} of {candidates.shape[1]} labels are not a candidate of any row ({names}). "
@@ -197,7 +203,7 @@ def check_occupied(
         )
     if messages and on_empty == "raise":
         raise ValueError(f'{messages[0]} To continue anyway, set on_empty="warn".')
-    if candidates.all():
+    if candidates.all() and not rows_only:
         warnings.warn(
             "Every label is a candidate of every row: nothing can be learned.", UserWarning, stacklevel=4
         )

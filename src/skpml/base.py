@@ -211,11 +211,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         labels = encode_labels(y.compute() if is_dask(y) else y)
         candidates = labels.candidates
         X = self._validate_features(X, reset=True)
-        if X.shape[0] != len(candidates):
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
-                f"y has {len(candidates)}."
-            )
+        _check_lengths(X, labels)
         if isinstance(X, DaskRows) and sample_weight is not None:
             raise ValueError("sample_weight needs X in memory: pass X.compute() instead of a dask array.")
         if X.shape[0] < 2:
@@ -240,6 +236,40 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             else:
                 self.threshold_, self._probability_width = float(self.threshold), 1.0
         del self._weights
+        return self
+
+    def _fit_batch(self, X: Any, y: Any, classes: Any) -> Self:
+        """Learn from one more batch of rows; the first one decides about features and labels."""
+        self._check_threshold()
+        self._check_parameters()
+        labels = encode_labels(y.compute() if is_dask(y) else y)
+        seen: int = getattr(self, "_n_rows_seen", 0)
+        X = self._validate_features(X, reset=not seen)
+        _check_lengths(X, labels)
+        named = None if classes is None else np.unique(np.asarray(classes))
+        if not seen:
+            self.classes_ = labels.classes if named is None or not labels.named else named
+            self._layout = labels.layout
+        if named is not None and not np.array_equal(named, np.unique(self.classes_)):
+            raise ValueError(f"classes are {named[:5]}, but the labels of y are {self.classes_[:5]}.")
+        if labels.layout != self._layout:
+            raise ValueError(f"y are {labels.layout}, but those of the first batch were {self._layout}.")
+        candidates = self._in_fitted_order(labels)
+        check_occupied(candidates, self.classes_, on_empty=self.on_empty, rows_only=True)
+        self._weights = None
+        with config_context(transform_output="default"):
+            scores = self._fit(X, candidates.astype(X.dtype))
+            if isinstance(self.threshold, str):
+                before = (self.threshold_, self._probability_width) if seen else None
+                self._estimate_threshold(self._scores(X) if scores is None else scores, candidates)
+                if before is not None:
+                    share = len(candidates) / (seen + len(candidates))
+                    self.threshold_ += (1 - share) * (before[0] - self.threshold_)
+                    self._probability_width += (1 - share) * (before[1] - self._probability_width)
+            else:
+                self.threshold_, self._probability_width = float(self.threshold), 1.0
+        del self._weights
+        self._n_rows_seen = seen + len(candidates)
         return self
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
@@ -360,15 +390,15 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _level_of_caller(self) -> int:
-        """Return the ``stacklevel`` with which the calling method warns the caller of ``fit``.
+        """Return the ``stacklevel`` with which the calling method warns the caller of ``fit`` or ``partial_fit``.
 
-        Methods call ``_record`` at different depths, so the outermost ``fit`` of this object is looked up.
+        Methods call ``_record`` at different depths, so the outermost of them of this object is looked up.
         """
         level, found = 0, 1
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             level += 1
-            if frame.f_code.co_name == "fit" and frame.f_locals.get("self") is self:
+            if frame.f_code.co_name in ("fit", "partial_fit") and frame.f_locals.get("self") is self:
                 found = level + 1
             frame = frame.f_back
         return found
@@ -491,6 +521,14 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _check_lengths(X: Any, labels: EncodedLabels) -> None:
+    if X.shape[0] != len(labels.candidates):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
+            f"y has {len(labels.candidates)}."
+        )
 
 
 def _add_names(rows: NDArray[Any], names: Any) -> Any:

@@ -510,13 +510,35 @@ def fit_map(feature_map: Any, X: Any, dtype: Any, device: str | None = None) -> 
         wanted = feature_map.n_anchors or default_n_anchors(X.shape[0])
         shape = (X.shape[0], min(wanted, X.shape[0]) + 1)
         if lazy or device is not None or not fits_in_memory(shape, dtype):
-            feature_map._fit_in_blocks(X, device)
-            blocks = read_rows(X, transformer_on(feature_map, dtype, device), feature_map._n_features_out)
-            return blocks if device is None else store_if_it_fits(blocks, device)
+            return map_rows(feature_map._fit_in_blocks(X, device), X, dtype, device)
     elif lazy and isinstance(feature_map, LinearMap):
-        width = feature_map.fit(X[:1]).transform(X[:1]).shape[1]
-        return read_rows(X, transformer_on(feature_map, dtype, device), width)
+        return map_rows(feature_map.fit(X[:1]), X, dtype, device)
     return StoredRows(to_device(as_dense(feature_map.fit_transform(X[:] if lazy else X), dtype), device))
+
+
+def map_rows(feature_map: Any, X: Any, dtype: Any, device: str | None = None) -> RowBlocks:
+    """Map scaled rows by a fitted feature map; parameters and result as in :func:`fit_map`.
+
+    Parameters
+    ----------
+    feature_map : transformer
+        A fitted one.
+    X, dtype, device : optional
+        As in :func:`fit_map`.
+
+    Returns
+    -------
+    RowBlocks
+        Mapped rows.
+    """
+    transform = transformer_on(feature_map, dtype, device)
+    width = transform(X[:1]).shape[1]
+    blocks = read_rows(X, transform, width)
+    if device is not None:
+        return store_if_it_fits(blocks, device)
+    if isinstance(X, LazyRows) or not fits_in_memory((X.shape[0], width), dtype):
+        return blocks
+    return StoredRows(transform(X))
 
 
 def resolve_feature_map(feature_map: Any, *, n_anchors: int | None, random_state: Any) -> Any:

@@ -12,14 +12,15 @@ import scipy.sparse
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from skpml._blocks import LazyRows, multiply_rows, transform_rows
+from skpml._blocks import LazyRows, RowBlocks, multiply_rows, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels, has_device
 from skpml.base import BasePMLClassifier, MethodFacts
-from skpml.features import fit_map, resolve_feature_map, transformer_on
+from skpml.features import fit_map, map_rows, resolve_feature_map, transformer_on
 from skpml.graph import check_similarity, neighbor_similarity
 from skpml.linalg import to_device, to_numpy
+from skpml.modal_alignment._row_work import Sums
 from skpml.modal_alignment._solver import (
     WEIGHTS,
     Basis,
@@ -239,36 +240,66 @@ class PMLMA(BasePMLClassifier):
         cells = None
         if verified is not None:
             y, cells = _apply_verified(y, verified)
+        self._forget_batches()
         self._verified: NDArray[np.int8] | None = cells
         try:
             return self._fit_weighted(X, y, None)
         finally:
             del self._verified
 
-    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
-        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
-        self.view_weights_ = self.scaler_.weights_
-        if not self.scaler_.scale_.any():
-            raise ValueError("Every feature of X is constant; there is nothing to learn from.")
-        self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
-        self.selection_: dict[str, Any] = {"tried": []}
-        if self.tune and isinstance(X, DaskRows):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from one more batch of rows, for data that come as a stream.
+
+        The first batch decides about everything but the classifier: the scaling of the features, the anchors, the weights
+        of views and, with ``tune=True``, those of the terms. Of each batch, sums are kept, with its pseudo-labels as they
+        are then. A later batch gets its own pseudo-labels, and a classifier and prototypes for all rows so far. So the
+        confidences of earlier rows are not revised, neighbors are searched within a batch, and the result depends on the
+        order of the batches; one batch of all rows is a :meth:`fit`. The threshold is the mean over all rows of those of
+        the batches. ``confidences_`` and ``history_`` are those of the last batch.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            In the form and with the features of the first batch. The first batch should show the range of every feature
+            and have enough rows for the anchors.
+        y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
+            The candidates of each row.
+        classes : sequence or None, default=None
+            All labels; needed in the first call if it does not have all of them, as with label sets.
+
+        Returns
+        -------
+        self : PMLMA
+            The fitted estimator.
+        """
+        if self.graph is not None:
+            raise ValueError("graph is that of all rows; partial_fit searches for neighbors within a batch.")
+        if not hasattr(self, "_sums") and hasattr(self, "coef_"):
             raise ValueError(
-                "tune=True needs X in memory: pass X.compute(), or choose the weights on some rows."
+                "partial_fit continues what partial_fit began, but this model was fitted as a whole; use a new one."
             )
-        if self.tune:
-            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y, self._verified)
+        self._verified, self._in_batches = None, True
+        try:
+            return self._fit_batch(X, y, classes)
+        finally:
+            del self._verified, self._in_batches
+
+    def _forget_batches(self) -> None:
+        for name in ("_sums", "_n_rows_seen"):
+            self.__dict__.pop(name, None)
+
+    def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        in_batches: bool = getattr(self, "_in_batches", False)
+        before: dict[str, NDArray[Any]] | None = getattr(self, "_sums", None)
+        sums = None if before is None else Sums(**before)
+        if sums is None:
+            self._fit_scaling(X, Y)
         scaled = transform_rows(X, self.scaler_.transform)
         similarity = self._similarity(scaled)
-        self.feature_map_ = resolve_feature_map(
-            self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
-        )
-        mapped = fit_map(self.feature_map_, scaled, X.dtype, self.device)
-        if not isinstance(self.feature_map, str):
-            xp = array_namespace(mapped.like)
-            _, (n_finite,) = mapped.visit(lambda block: ((), (xp.count_nonzero(xp.isfinite(block)),)))
-            if int(n_finite) < mapped.shape[0] * mapped.shape[1]:
-                raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
+        if sums is None:
+            mapped = self._fit_map(scaled, X.dtype)
+        else:
+            mapped = map_rows(self.feature_map_, scaled, X.dtype, self.device)
         known = None if self._verified is None else (self._verified > 0).astype(Y.dtype)
         solution = solve(
             mapped,
@@ -284,6 +315,8 @@ class PMLMA(BasePMLClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
+            keep_sums=in_batches,
+            before=None if sums is None else self._as_rows(sums, X.dtype),
         )
         self.coef_ = to_numpy(solution.coef)
         self.feature_projection_ = to_numpy(solution.feature_projection)
@@ -291,6 +324,10 @@ class PMLMA(BasePMLClassifier):
         self.confidences_ = to_numpy(solution.pseudo_labels)
         self.prototypes_ = to_numpy(solution.prototypes)
         self.basis_ = to_numpy(solution.basis)
+        if solution.sums is not None:
+            found = solution.sums.map(lambda value: to_numpy(value).astype(np.float64, copy=False))
+            # Of plain arrays, which a model file can hold.
+            self._sums: dict[str, NDArray[Any]] = vars(found if sums is None else sums + found)
         self._record(solution.history, converged=solution.converged)
         inferred = self.confidences_
         if self._verified is not None:
@@ -300,9 +337,42 @@ class PMLMA(BasePMLClassifier):
                 f"All confidences are near 0: low_rank_weight={self.weights_['low_rank_weight']:g} is too large for "
                 f"{X.shape[0]} rows. Use a smaller one.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=self._level_of_caller(),
             )
         return to_numpy(solution.scores)
+
+    def _fit_scaling(self, X: Any, Y: NDArray[Any]) -> None:
+        """Find scales, weights of views and the weights of the terms."""
+        self.scaler_ = ViewScaler(columns=self._view_columns, weights=self.view_weights).fit(X, Y)
+        self.view_weights_ = self.scaler_.weights_
+        if not self.scaler_.scale_.any():
+            raise ValueError("Every feature of X is constant; there is nothing to learn from.")
+        self.weights_ = {name: float(getattr(self, name)) for name in WEIGHTS}
+        self.selection_: dict[str, Any] = {"tried": []}
+        if self.tune and isinstance(X, DaskRows):
+            raise ValueError(
+                "tune=True needs X in memory: pass X.compute(), or choose the weights on some rows."
+            )
+        if self.tune:
+            self.weights_, self.selection_ = choose_weights(self._with_known_views(), X, Y, self._verified)
+
+    def _fit_map(self, scaled: Any, dtype: Any) -> RowBlocks:
+        """Fit the feature map, and map the rows."""
+        self.feature_map_ = resolve_feature_map(
+            self.feature_map, n_anchors=self.n_anchors, random_state=self.random_state
+        )
+        mapped = fit_map(self.feature_map_, scaled, dtype, self.device)
+        if not isinstance(self.feature_map, str):
+            xp = array_namespace(mapped.like)
+            _, (n_finite,) = mapped.visit(lambda block: ((), (xp.count_nonzero(xp.isfinite(block)),)))
+            if int(n_finite) < mapped.shape[0] * mapped.shape[1]:
+                raise ValueError(f"feature_map={self.feature_map!r} maps X to NaN or infinity.")
+        return mapped
+
+    def _as_rows(self, sums: Sums, dtype: Any) -> Sums:
+        """Convert sums to the precision and device of rows; the Gram matrix stays double."""
+        found = sums.map(lambda value: to_device(value.astype(dtype, copy=False), self.device))
+        return replace(found, gram=to_device(sums.gram, self.device))
 
     def _with_known_views(self) -> PMLMA:
         """Return a model for the stacked matrix, with the views and view weights that were found."""
@@ -323,6 +393,9 @@ class PMLMA(BasePMLClassifier):
         if self.graph is not None:
             return check_similarity(self.graph, scaled.shape[0])
         if self.weights_["alignment_weight"] == 0 or "alignment" in self.without:
+            return None
+        if hasattr(self, "_sums") and scaled.shape[0] <= self.n_neighbors:
+            # The last batch of a stream may be any small.
             return None
         if self.steps == "released":
             graph = neighbor_similarity(

@@ -7,6 +7,7 @@ can be sent to wherever the rows are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,55 @@ class RowWork:
         if self.beta:
             found[3] = updates.prototype_loss(R, self.V, XV, squared_norms)
         return (), (*found, *((R.T @ R,) if self.lam and self.tall else ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """All that a fit needs of rows whose pseudo-labels stay as they are.
+
+    Parameters
+    ----------
+    gram : array of shape (d, d)
+        ``Xᵀdiag(w)X``, of which only the lower triangle counts; in double precision.
+    targets : array of shape (d, c)
+        ``Xᵀ(I + αS)R``.
+    members : array of shape (d, c)
+        Numerator of the prototypes, ``XᵀR`` or ``XᵀDR``.
+    size : array of shape (c,) or (c, c)
+        Their denominator, the sums of the columns of R or ``RᵀR``.
+    label_gram, weighted_label_gram, overlap : array of shape (c, c)
+        ``RᵀR``, ``Rᵀdiag(w)R`` and ``YᵀR``.
+    """
+
+    gram: Array
+    targets: Array
+    members: Array
+    size: Array
+    label_gram: Array
+    weighted_label_gram: Array
+    overlap: Array
+
+    def map(self, convert: Callable[[Array], Array]) -> Sums:
+        """Return these sums with every array converted."""
+        return Sums(**{name: convert(value) for name, value in vars(self).items()})
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+def sum_features(X: Array, R: Array, SR: Array | None, *, alpha: float, mean_prototypes: bool) -> Found:
+    """``Xᵀ(I + αS)R``, and the numerator of the prototypes."""
+    xp = array_namespace(X)
+    smoothed = R if SR is None else R + alpha * SR
+    members = R if mean_prototypes else xp.sum(R, axis=1)[:, None] * R
+    sides = tall_product(X, xp.concat([smoothed, members], axis=1), transpose=True)
+    return (), (sides[:, : R.shape[1]], sides[:, R.shape[1] :])
+
+
+def sum_labels(R: Array, Y: Array, w: Array | None) -> Found:
+    """The sums of the columns of R, ``RᵀR``, ``Rᵀdiag(w)R`` and ``YᵀR``."""
+    weighted = R if w is None else R * w[:, None]
+    return (), (array_namespace(R).sum(R, axis=0), R.T @ R, R.T @ weighted, Y.T @ R)
 
 
 def measure_rows(X: Array) -> Found:

@@ -26,11 +26,14 @@ from skpml.linalg import (
 from skpml.modal_alignment import _updates as updates
 from skpml.modal_alignment._row_work import (
     RowWork,
+    Sums,
     add_neighbors,
     keep_in_box,
     measure_rows,
     multiply_rows,
+    sum_features,
     sum_label_products,
+    sum_labels,
     sum_product,
 )
 
@@ -84,6 +87,8 @@ class Solution:
         One value per iteration: each weighted loss term, ``"objective"`` (their sum) and ``"basis_drift"`` (‖Q − I‖).
     n_iter, converged : int and bool
         Number of iterations, and whether the stopping rule was met.
+    sums : Sums or None
+        Of these rows, if they were asked for.
     """
 
     coef: Array
@@ -96,6 +101,7 @@ class Solution:
     history: dict[str, list[float]]
     n_iter: int
     converged: bool
+    sums: Sums | None
 
 
 class _Graph:
@@ -138,6 +144,8 @@ def solve(
     max_iter: int = 50,
     tol: float = 1e-3,
     callback: Callback | None = None,
+    keep_sums: bool = False,
+    before: Sums | None = None,
 ) -> Solution:
     """Minimize PML-MA's objective by alternating block updates.
 
@@ -160,6 +168,11 @@ def solve(
     prototypes, basis, steps, without, max_iter, tol, callback : optional
         As in :class:`PMLMA`; ``steps`` does not change the graph. Without alignment the classifier is fitted once, to the
         final pseudo-labels.
+    keep_sums : bool, default=False
+        Whether to return the sums with which more rows can be learned.
+    before : Sums or None, default=None
+        Of rows that belong to the problem, and whose pseudo-labels stay as they are. They have no neighbors among the
+        rows of X, and the history contains no term of theirs but the low rank of all pseudo-labels.
 
     Returns
     -------
@@ -179,6 +192,8 @@ def solve(
             basis,
             steps,
             frozenset(without),
+            keep_sums,
+            before,
         )
         return fit.run(max_iter, tol, callback)
 
@@ -204,6 +219,8 @@ class _Fit:
         basis: Basis,
         steps: Steps,
         without: frozenset[Component],
+        keep_sums: bool,
+        before: Sums | None,
     ) -> None:
         xp = self.xp = array_namespace(X.like)
         d, c = X.shape[1], Y.shape[1]
@@ -224,14 +241,19 @@ class _Fit:
             released=steps == "released",
             mean_prototypes=prototypes == "mean",
             # With fewer rows than labels, the Gram matrix of the rows is the smaller one; there is one block then.
-            tall=Y.shape[0] >= c,
+            tall=Y.shape[0] >= c or before is not None,
             lam=weights.low_rank_weight if decomposes else 0.0,
             alpha=self.graph.alpha,
             beta=weights.prototype_weight if "prototypes" not in without else 0.0,
         )
 
+        self.before, self.keep_sums = before, keep_sums
         # The left side of the classifier's equation never changes: it is factored once.
-        self.solve_ridge = X.ridge_factor(weights=self.graph.row_weights, ridge=self.gamma)
+        if keep_sums or before is not None:
+            self.gram = X.gram(self.graph.row_weights)
+            self.solve_ridge = X.factor(self._with_rows_before("gram", self.gram), self.gamma)
+        else:
+            self.solve_ridge = X.ridge_factor(weights=self.graph.row_weights, ridge=self.gamma)
         self.squared_norms: Array | None = None
         if self.work.beta:
             (self.squared_norms,), _ = X.visit(measure_rows)
@@ -239,6 +261,10 @@ class _Fit:
         self._set_pseudo_labels(self.Y)
         if m < c:
             self._start_projections(m)
+
+    def _with_rows_before(self, name: str, value: Array) -> Array:
+        """A sum over these rows, and over those before."""
+        return value if self.before is None else value + getattr(self.before, name)
 
     def _start_projections(self, m: int) -> None:
         """P2 spans the m label directions that the features predict best; P1 follows.
@@ -248,6 +274,7 @@ class _Fit:
         """
         work = partial(self.work.sum_targets, projection=True, prototypes=False)
         _, (target,) = self.X.visit(work, self.R, self.SR)
+        target = self._with_rows_before("targets", target)
         explained = target.T @ self.solve_ridge(target)
         _, vectors = self.xp.linalg.eigh((explained + explained.T) / 2)
         self.work.P2 = vectors[:, -m:]
@@ -266,6 +293,11 @@ class _Fit:
         targets = partial(self.work.sum_targets, projection=projection, prototypes=prototypes)
         _, (sides, *size) = self.X.visit(targets, self.R, self.SR)
         m = sides.shape[1] - (self.Y.shape[1] if prototypes else 0)
+        if self.before is not None:
+            columns = [self.work.project(self.before.targets)] if projection else []
+            columns += [self.before.members] if prototypes else []
+            sides = sides + self.xp.concat(columns, axis=1)
+            size = [self._with_rows_before("size", each) for each in size]
         columns = []
         if projection:
             self.work.P1 = self.solve_ridge(sides[:, :m])
@@ -283,11 +315,14 @@ class _Fit:
     def _update_label_projection(self) -> None:
         arrays = (self.R, self.graph.smooth(self.XP1), self.graph.row_weights)
         _, (RtwR, RtGP1) = self.X.visit(sum_label_products, *arrays, features=False)
+        RtwR = self._with_rows_before("weighted_label_gram", RtwR)
+        if self.before is not None:
+            RtGP1 = RtGP1 + self.before.targets.T @ self.work.P1
         self.work.P2 = updates.update_label_projection(RtwR, self.work.P1, RtGP1, self.gamma)
 
     def _update_basis(self) -> None:
         _, (YtR,) = self.X.visit(sum_product, self.Y, self.R, features=False)
-        Q = updates.update_basis(YtR)
+        Q = updates.update_basis(self._with_rows_before("overlap", YtR))
         # The program takes U Vᵀ where the minimizer is V Uᵀ.
         self.work.Q = Q.T if self.work.released else Q
 
@@ -310,7 +345,10 @@ class _Fit:
         XP1 = self.graph.smooth(self.XP1) if work.aligns else None
         arrays = (self.R, self.Y, XP1, self.graph.row_weights, self.XV if work.beta else None)
         (Z,), gram = self.X.visit(partial(work.step, lipschitz=lipschitz), *arrays, features=False)
-        shrink = shrink_singular_values(gram[0], work.lam / lipschitz) if gram else None
+        shrink = None
+        if gram:
+            RtR = self._with_rows_before("label_gram", gram[0])
+            shrink = shrink_singular_values(RtR, work.lam / lipschitz)
         if work.lam and not work.tall:
             Z = self.X.to_rows(singular_value_threshold(self.X.from_rows(Z), work.lam / lipschitz))
         finish = partial(work.finish_step, shrink=shrink)
@@ -339,12 +377,32 @@ class _Fit:
             # P2 has orthonormal columns: ‖P1P2ᵀ‖² = ‖P1‖².
             losses["classifier"] = self.gamma * updates.total(work.P1**2)
         if work.lam:
-            size = sum_singular_values(sums[4]) if work.tall else nuclear_norm(self.X.from_rows(self.R))
+            if work.tall:
+                size = sum_singular_values(self._with_rows_before("label_gram", sums[4]))
+            else:
+                size = nuclear_norm(self.X.from_rows(self.R))
             losses["low_rank"] = work.lam * size
         losses["objective"] = sum(losses[term] for term in TERMS)
         if work.Q is not None:
             losses["basis_drift"] = float(self.xp.linalg.matrix_norm(work.Q - self.eye))
         return losses
+
+    def _sum_rows(self) -> Sums:
+        """The sums of these rows, at the pseudo-labels as they are now."""
+        work, means = self.work, self.work.mean_prototypes
+        features = partial(sum_features, alpha=work.alpha, mean_prototypes=means)
+        _, (targets, members) = self.X.visit(features, self.R, self.SR)
+        labels, arrays = sum_labels, (self.R, self.Y, self.graph.row_weights)
+        _, (mass, gram, weighted, overlap) = self.X.visit(labels, *arrays, features=False)
+        return Sums(
+            gram=self.gram,
+            targets=targets,
+            members=members,
+            size=mass if means else gram,
+            label_gram=gram,
+            weighted_label_gram=weighted,
+            overlap=overlap,
+        )
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> Solution:
         """Iterate until the stopping rule is met."""
@@ -378,4 +436,5 @@ class _Fit:
             history=history,
             n_iter=iteration,
             converged=converged,
+            sums=self._sum_rows() if self.keep_sums else None,
         )
