@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skpml.tables._columns import format_names
 from skpml.tables._errors import Argument
 from skpml.tables._formats import Batch
+from skpml.tables._row_store import RowStore, pick_columns
 from skpml.tables._rows import BadCell
 from skpml.tables._tags import split_tags
 
@@ -31,11 +32,13 @@ _MOST_COLUMNS = 5
 class Features(NamedTuple):
     """Columns to learn from: a matrix of numbers with NaN for missing ones, and categories, empty where missing.
 
-    `lists` has the names of the features of each column of lists; `unused` has the reasons why columns are left out.
+    `n_missing` are the numbers of missing values of the columns of numbers, `lists` has the names of the features of each
+    column of lists, and `unused` the reasons why columns are left out.
     """
 
     numbers: NDArray[np.floating]
     number_names: tuple[str, ...]
+    n_missing: tuple[int, ...]
     categories: dict[str, list[str]]
     lists: dict[str, tuple[str, ...]]
     unused: dict[str, str]
@@ -48,18 +51,21 @@ class Features(NamedTuple):
     @property
     def are_plain(self) -> bool:
         """Whether all are complete columns of numbers."""
-        return not self.categories and not np.isnan(self.numbers).any()
+        return not self.categories and not any(self.n_missing)
 
     def pick_numbers(self, names: Sequence[str]) -> Features:
         """Return some columns of numbers, in this order, and all others."""
         place = {name: column for column, name in enumerate(self.number_names)}
+        places = [place[name] for name in names]
         return self._replace(
-            numbers=self.numbers[:, [place[name] for name in names]], number_names=tuple(names)
+            numbers=pick_columns(self.numbers, places),
+            number_names=tuple(names),
+            n_missing=tuple(self.n_missing[column] for column in places),
         )
 
     def count_missing(self) -> dict[str, int]:
         """Return the number of missing values of each column that lacks some."""
-        counts = dict(zip(self.number_names, np.isnan(self.numbers).sum(axis=0).tolist(), strict=True))
+        counts = dict(zip(self.number_names, self.n_missing, strict=True))
         counts |= {name: texts.count("") for name, texts in self.categories.items()}
         return {name: count for name, count in counts.items() if count}
 
@@ -101,12 +107,12 @@ class FeatureCollector:
     ) -> None:
         self._names, self._categories, self._guessed = tuple(names), frozenset(categories), frozenset(guessed)
         self._only_numbers, self._known = only_numbers, known
-        self._blocks: list[NDArray[np.floating]] = []
+        self._store = RowStore()
+        self._n_missing: NDArray[np.intp] | int = 0
         # Columns that are not complete columns of numbers, and of these the cells that are texts, by row.
         self._odd = {name: dict[int, str]() for name in self._categories}
         self._nested: set[str] = set()
         self._widths: dict[str, int] = {}
-        self.n_rows = 0
 
     def add(self, batch: Batch) -> None:
         """Take the rows of a batch; BadCell counts its rows."""
@@ -121,8 +127,9 @@ class FeatureCollector:
             usual = self._usual(batch)
         parts = [usual[name] if name in usual else self._read_odd(batch, name) for name in self._names]
         self._check_widths({name: part.shape[1] for name, part in usual.items() if part.ndim > 1})
-        self._blocks.append(np.column_stack(parts) if parts else np.empty((batch.n_rows, 0)))
-        self.n_rows += batch.n_rows
+        block = np.column_stack(parts) if parts else np.empty((batch.n_rows, 0))
+        self._n_missing = self._n_missing + np.isnan(block).sum(axis=0)
+        self._store.add(block)
 
     def _usual(self, batch: Batch) -> dict[str, NDArray[np.floating]]:
         """Return the columns that have been complete columns of numbers, or of lists of numbers, so far."""
@@ -158,12 +165,12 @@ class FeatureCollector:
             if isinstance(cell, str):
                 if not texts and name not in self._categories and (advice := batch.advise(cell)):
                     raise BadCell(name, row, cell, _NUMBER, *advice)
-                texts[self.n_rows + row] = cell
+                texts[self._store.n_rows + row] = cell
         return np.array([np.nan if isinstance(cell, str) else cell for cell in cells], dtype=np.float64)
 
     def _check_widths(self, widths: Mapping[str, int]) -> None:
         """Raise if a column holds lists of another length than before."""
-        if not self._blocks:
+        if not self._store.n_rows:
             self._widths = dict(widths)
         for name in self._widths.keys() | widths.keys():
             if self._widths.get(name) != (found := widths.get(name)):
@@ -172,7 +179,7 @@ class FeatureCollector:
 
     def finish(self, labels: Collection[str], separator: str) -> Features:
         """Decide what each column holds, given the labels and what separates them; BadCell counts all rows."""
-        matrix = np.concatenate(self._blocks) if self._blocks else np.empty((0, 0))
+        matrix, n_missing = self._store.finish(), np.atleast_1d(self._n_missing).tolist()
         kept: list[int] = []
         number_names: list[str] = []
         categories: dict[str, list[str]] = {}
@@ -194,8 +201,9 @@ class FeatureCollector:
                 names = (name,) if width is None else tuple(f"{name}_{element}" for element in range(width))
                 number_names += names
                 lists |= {} if width is None else {name: names}
-        numbers = matrix if len(kept) == matrix.shape[1] else matrix[:, kept]
-        return Features(numbers, tuple(number_names), categories, lists, unused)
+        numbers = matrix if len(kept) == matrix.shape[1] else pick_columns(matrix, kept)
+        missing = tuple(n_missing[place] for place in kept)
+        return Features(numbers, tuple(number_names), missing, categories, lists, unused)
 
     def _find_fault(
         self, name: str, numbers: NDArray[np.floating], labels: Collection[str], separator: str

@@ -177,7 +177,7 @@ def _add_numbers(features: Features, add: Any) -> None:
     """Impute numbers; columns in which values are often missing get features that tell where."""
     from sklearn.impute import SimpleImputer
 
-    missing = np.isnan(features.numbers).mean(axis=0)
+    missing = np.array(features.n_missing) / max(1, len(features.numbers))
     for often in (False, True):
         columns = np.flatnonzero((missing >= _OFTEN_MISSING) == often).tolist()
         if columns:
