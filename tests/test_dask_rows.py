@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context, get_config
 
-from skpml import PMLMA
+from skpml import PMLMA, CandidateLikelihood
 from skpml._dask_rows import DaskRows
 from skpml.baselines import PMLNI
 from skpml.reference import CandidateRidge
@@ -55,6 +55,51 @@ def test_fit_on_threads_equals_the_local_fit(name, chunks):
     assert_allclose(model.decision_function(X), expected, atol=1e-8)
     if confidences is not None:
         assert_allclose(model.confidences_, confidences, atol=1e-8)
+
+
+LIKELIHOODS = {
+    "logistic": dict(family="logistic", gamma=0.1, kernel_width=1.0, at_least_one=True),
+    "least-squares": dict(family="least-squares", gamma=0.1, kernel_width=1.0, at_least_one=False),
+    "search": dict(n_members=2),
+}
+
+
+def fit_likelihood(X, Y, name, **options):
+    """A fit in memory takes row blocks if the mapped rows do not fit; so does every one to a dask array."""
+    model = CandidateLikelihood(n_anchors=40, random_state=0, **LIKELIHOODS[name], **options)
+    with config_context(working_memory=0.1):
+        return model.fit(X, Y)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_candidate_likelihood_on_threads_equals_the_local_fit(name):
+    X, Y = rows(n=900)
+    expected = fit_likelihood(X, Y, name)
+    found = fit_likelihood(da.from_array(X, chunks=(170, 4)), da.from_array(Y, chunks=(400, 4)), name)
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
+    assert_allclose(found.confidences_, expected.confidences_, atol=1e-6)
+    assert found.selection_["members"] == expected.selection_["members"]
+
+
+@pytest.mark.slow
+def test_candidate_likelihood_on_worker_processes_equals_the_local_fit(client):
+    X, Y = rows(n=900)
+    lazy = da.from_array(X, chunks=(170, 6))
+    found = fit_likelihood(lazy, Y, "logistic")
+    expected = fit_likelihood(X, Y, "logistic").predict_proba(X)
+    assert_allclose(found.predict_proba(lazy).compute(), expected, atol=1e-6)
+
+
+def test_candidate_likelihood_says_what_needs_memory():
+    X, Y = rows()
+    lazy = da.from_array(X, chunks=(100, 6))
+    for model, options in (
+        (CandidateLikelihood(feature_map="linear"), {}),
+        (CandidateLikelihood(), {"verified": np.zeros_like(Y, dtype=int)}),
+        (CandidateLikelihood(), {"n_annotators": 3}),
+    ):
+        with pytest.raises(ValueError, match=r"need X in memory: pass X.compute\(\)"):
+            model.fit(lazy, Y, **options)
 
 
 @pytest.mark.slow

@@ -86,11 +86,15 @@ class RowBlocks(ABC):
         return sparse_operator(similarity, self.like)
 
     def to_rows(self, values: Any) -> Array:
-        """Return an array with an entry for each row as a thin array; one of these blocks stays as it is."""
+        """Return an array with an entry for each row as a thin array; one of these blocks stays as it is.
+
+        Numbers get the precision of the features.
+        """
         if not isinstance(values, np.ndarray):
             return values
-        xp = array_namespace(self.like)
-        return xp.asarray(values.astype(to_numpy(self.like).dtype, copy=False), device=device(self.like))
+        xp, dtype = array_namespace(self.like), to_numpy(self.like).dtype
+        kept = values if values.dtype == bool else values.astype(dtype, copy=False)
+        return xp.asarray(kept, device=device(self.like))
 
     def from_rows(self, array: Array) -> Array:
         """Return a thin array as one array."""

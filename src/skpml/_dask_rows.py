@@ -160,7 +160,7 @@ class DaskBlocks(RowBlocks):
         if isinstance(values, Parts):
             return values
         values = np.asarray(values)
-        if values.dtype.kind != "f":
+        if values.dtype.kind not in "bf":
             values = values.astype(self.like.dtype)
         parts = [_dask().delayed(values[rows], pure=False) for rows in self._partitions]
         return Parts(list(_dask().persist(*parts)), values.shape, values.dtype)

@@ -480,6 +480,9 @@ class Eigenbasis(Protocol):
     def sum_squares(self, shares: Array) -> Array:
         """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
 
+    def to_rows(self, values: Array) -> Array:
+        """Return an array (n, ...) as :meth:`visit` takes it best: where the rows are."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
@@ -527,6 +530,10 @@ class Spectrum:
     def sum_squares(self, shares: Array) -> Array:
         """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
         return self.rows**2 @ shares
+
+    def to_rows(self, values: Array) -> Array:
+        """Return an array (n, ...) as it is."""
+        return values
 
     @property
     def n_rows(self) -> int:

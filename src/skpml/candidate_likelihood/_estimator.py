@@ -15,6 +15,7 @@ from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from skpml._blocks import transform_rows
+from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
 from skpml._validation import check_device, check_parameters, check_verified
@@ -182,7 +183,8 @@ class CandidateLikelihood(BasePMLClassifier):
     For n rows, a anchors, c labels, k tried settings and t steps of a fit, time is O(n a² + a³ + k t n a c), where the
     search uses at most 6000 rows and 700 anchors, and memory is O(n (a + 8 c)). Mapped features that do not fit into
     scikit-learn's ``working_memory`` are mapped again on each pass, at most three settings are averaged, and memory is
-    O(n c + a²); not with votes, verified cells, a device or another feature map.
+    O(n c + a²); not with votes, verified cells, a device or another feature map. So are the rows of a dask array, on its
+    workers.
 
     Examples
     --------
@@ -226,6 +228,7 @@ class CandidateLikelihood(BasePMLClassifier):
     # Rows up to which a search knows what models without them say.
     _most_held_out = _SEARCH_ROWS
     _takes_views = True
+    _takes_dask = True
     _scores_are_probabilities = True
 
     def fit(self, X: Any, y: Any, *, n_annotators: Any = None, verified: Any = None) -> Self:
@@ -363,6 +366,13 @@ class CandidateLikelihood(BasePMLClassifier):
     def _needs_blocks(self, X: Any, verified: NDArray[np.int8] | None) -> bool:
         """Whether the mapped features of one kernel width would not fit into scikit-learn's ``working_memory``."""
         special = self._votes is not None or verified is not None or self.device is not None
+        if isinstance(X, DaskRows):
+            if special or not self._has_anchors:
+                raise ValueError(
+                    "votes, verified cells and another feature_map need X in memory: pass X.compute() instead of a "
+                    "dask array."
+                )
+            return True
         if special or not self._has_anchors or hasattr(self, "_given_folds"):
             return False
         n_anchors = self.n_anchors or default_n_anchors(X.shape[0])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpml._blocks import ReadRows, read_rows
+from skpml._blocks import RowBlocks, read_rows
 from skpml.features import RBFAnchors
 from skpml.likelihood import (
     BlockSpectrum,
@@ -34,7 +34,7 @@ _TOL, _MOST_STEPS = 1e-4, {"ridge": 1, "least-squares": 6, "logistic": 30}
 
 def map_in_blocks(
     scaled: Any, widths: Sequence[float], *, n_anchors: int | None, random_state: Any
-) -> tuple[dict[float, RBFAnchors], dict[float, ReadRows]]:
+) -> tuple[dict[float, RBFAnchors], dict[float, RowBlocks]]:
     """Return feature maps and mapped rows for each kernel width, without the constant; all share their anchors."""
     maps: dict[float, RBFAnchors] = {}
     mapped: dict[float, Any] = {}
@@ -52,7 +52,7 @@ def _map_without_constant(feature_map: RBFAnchors, rows: Any) -> NDArray[Any]:
 
 
 def fit_members(
-    blocks: ReadRows,
+    blocks: RowBlocks,
     Y: NDArray[Any],
     members: Sequence[Setting],
     rates: NDArray[Any],

@@ -46,8 +46,9 @@ class BlockSpectrum:
     def multiply(self, W: Array) -> Array:
         """Compute ``Z W`` for W of shape (r, ...)."""
         coef, shift = self._on_features(W)
-        (found,), _ = self.blocks.visit(lambda X: ((_multiply(X, coef, shift, W.shape[1:]),), ()))
-        return found
+        shape = W.shape[1:]
+        (found,), _ = self.blocks.visit(lambda X: ((_multiply(X, coef, shift, shape),), ()))
+        return self.blocks.from_rows(found)
 
     def multiply_transposed(self, T: Array) -> Array:
         """Compute ``Zᵀ T`` for T of shape (n, ...)."""
@@ -57,9 +58,10 @@ class BlockSpectrum:
     def visit(self, W: Array, work: Callable[..., Any], *arrays: Array | None) -> tuple[Array, list[Any]]:
         """Compute ``Zᵀ T`` and sums in one pass, where ``T, sums = work(Z W, *arrays)`` for each block."""
         coef, shift = self._on_features(W)
+        shape = W.shape[1:]
 
         def visit_block(X: Array, *rows: Array | None) -> tuple[tuple[()], tuple[Any, ...]]:
-            T, sums = work(_multiply(X, coef, shift, W.shape[1:]), *rows)
+            T, sums = work(_multiply(X, coef, shift, shape), *rows)
             return (), (*_sum_products(X, T), *sums)
 
         _, (product, total, *sums) = self.blocks.visit(visit_block, *arrays)
@@ -73,7 +75,11 @@ class BlockSpectrum:
             return (((tall_product(X, coef) - shift) ** 2 @ shares),), ()
 
         (found,), _ = self.blocks.visit(square)
-        return found
+        return self.blocks.from_rows(found)
+
+    def to_rows(self, values: Array) -> Array:
+        """Return an array (n, ...) where the rows are."""
+        return self.blocks.to_rows(values)
 
     def sum_sampled_curvature(
         self, W: Array, work: Callable[..., Array], *arrays: Array | None
@@ -81,14 +87,19 @@ class BlockSpectrum:
         """Estimate :func:`sum_curvature` from every eighth row: to form Z is more work than a step."""
         coef, shift = self._on_features(W)
         basis, center = self._on_features(np.eye(len(self.values), dtype=self.directions.dtype))
+        shape = W.shape[1:]
 
-        def visit_block(X: Array, *rows: Array | None) -> tuple[tuple[()], tuple[Array, Array, int]]:
-            X, *some = (None if each is None else each[::_SAMPLED, ...] for each in (X, *rows))
-            D = work(_multiply(X, coef, shift, W.shape[1:]), *some)
+        def visit_block(
+            X: Array, chosen: Array, *rows: Array | None
+        ) -> tuple[tuple[()], tuple[Array, Array, int]]:
+            X, *some = (None if each is None else each[chosen, ...] for each in (X, *rows))
+            D = work(_multiply(X, coef, shift, shape), *some)
             squares = (tall_product(X, basis) - center) ** 2
             return (), (multiply_flat(squares.T, D), D.sum(axis=0), len(X))
 
-        _, (of_scores, of_intercept, count) = self.blocks.visit(visit_block, *arrays)
+        # By number, so that the blocks do not decide.
+        chosen = np.arange(self.n_rows) % _SAMPLED == 0
+        _, (of_scores, of_intercept, count) = self.blocks.visit(visit_block, chosen, *arrays)
         weight = self.n_rows / count
         return of_scores * weight, of_intercept * weight
 

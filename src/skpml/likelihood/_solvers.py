@@ -131,7 +131,8 @@ class _Objective:
         xp = array_namespace(Y)
         identity = xp.eye(Y.shape[1], dtype=Y.dtype, device=device(Y))
         self.basis, self.shrink, bound = rotate_penalty(identity if B is None else B, gamma, one_true)
-        self.spectrum, self.labels, self.one_true, self.rho = spectrum, Y[:, None, :], one_true, rho
+        self.spectrum, self.labels, self.rho = spectrum, spectrum.to_rows(Y[:, None, :]), rho
+        self.one_true = None if one_true is None else spectrum.to_rows(one_true)
         self.start = prior_logits(Y, rho)
         self.unit = 1 / xp.sqrt(bound * spectrum.values[:, None, None] + self.shrink)
         self.unit_b = xp.full_like(rho, (bound * Y.shape[0]) ** -0.5)
@@ -148,10 +149,11 @@ class _Objective:
         """Return the objective in variables in which its curvature at x is about 1, and x and the gradient in them."""
         xp, new = array_namespace(x), copy(self)
         W, b = self.parameters(x)
+        rho = self.rho
         of_scores, of_intercept = sum_curvature(
             self.spectrum,
             W,
-            lambda scores, labels, one_true: _curvature_by_blocks(scores + b, self.rho, labels, one_true),
+            lambda scores, labels, one_true: _curvature_by_blocks(scores + b, rho, labels, one_true),
             self.labels,
             self.one_true,
         )
@@ -174,12 +176,13 @@ class _Objective:
         """Return the value (s), the gradient, and the largest entry (s) of the unscaled gradient divided by n."""
         xp = array_namespace(x)
         W, b = self.parameters(x)
-        rotated = x[:-1, ...] * self.unit
+        # The function may be sent to where the rows are, and this object should not.
+        rotated, rho = x[:-1, ...] * self.unit, self.rho
 
         def find_slope(
             scores: Array, labels: Array, one_true: Array | None
         ) -> tuple[Array, tuple[Array, Array]]:
-            value, slope = _slope_by_blocks(scores + b, self.rho, labels, one_true)
+            value, slope = _slope_by_blocks(scores + b, rho, labels, one_true)
             # In single precision, the rounding of a sum over rows would hide what late steps gain.
             return slope, (xp.sum(value, axis=0, dtype=xp.float64), xp.sum(slope, axis=0))
 
