@@ -532,7 +532,8 @@ def map_rows(feature_map: Any, X: Any, dtype: Any, device: str | None = None) ->
         Mapped rows.
     """
     transform = transformer_on(feature_map, dtype, device)
-    width = transform(X[:1]).shape[1]
+    anchored = isinstance(feature_map, RBFAnchors)
+    width = feature_map._n_features_out if anchored else transform(X[:1]).shape[1]
     blocks = read_rows(X, transform, width)
     if device is not None:
         return store_if_it_fits(blocks, device)

@@ -150,3 +150,44 @@ def test_a_search_with_little_memory_keeps_few_members():
     assert len(found.coef_) == len(found.selection_["members"])
     assert_allclose(found.confidences_[Y == 0], 0)
     assert abs(found.predict_proba(X) - expected).mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("family", "one_true"),
+    [("ridge", False), ("least-squares", False), ("logistic", False), ("logistic", True), ("auto", "auto")],
+)
+def test_with_torch_a_fit_with_little_memory_is_the_same(family, one_true, monkeypatch):
+    """Fits that go on to the solution, since rounding changes where others stop."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    monkeypatch.setattr("skpml.candidate_likelihood._in_blocks._TOL", 1e-7)
+    steps = dict.fromkeys(("ridge", "least-squares", "logistic"), 1000)
+    monkeypatch.setattr("skpml.candidate_likelihood._in_blocks._MOST_STEPS", steps)
+    X, Y = problem(n=1200)
+    options = dict(n_anchors=40, random_state=0) if family == "auto" else FIXED
+    options = dict(options, family=family, at_least_one=one_true, tol=1e-7)
+    with config_context(working_memory=0.3):
+        models = [
+            CandidateLikelihood(**options, device=device, on_empty="ignore") for device in (None, "cpu")
+        ]
+        expected, found = (model.fit(X, Y) for model in models)
+    assert found.selection_["members"] == expected.selection_["members"]
+    # The search takes small weights here, which leave more to the tolerance.
+    atol = 1e-3 if family == "auto" else 1e-5
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=atol)
+    assert_allclose(found.confidences_, expected.confidences_, atol=atol)
+    for each in (found.confidences_, found.intercept_, *found.coef_):
+        assert isinstance(each, np.ndarray)
+
+
+def test_with_torch_single_precision_is_nearly_the_same():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    X, Y = problem(n=1200)
+    with config_context(working_memory=0.3):
+        models = [
+            CandidateLikelihood(
+                family="logistic", at_least_one=False, device="cpu", on_empty="ignore", **FIXED
+            ).fit(X.astype(dtype), Y)
+            for dtype in (np.float64, np.float32)
+        ]
+    assert models[1].confidences_.dtype == np.float32
+    assert_allclose(models[1].predict_proba(X), models[0].predict_proba(X), atol=0.005)

@@ -183,7 +183,7 @@ class CandidateLikelihood(BasePMLClassifier):
     For n rows, a anchors, c labels, k tried settings and t steps of a fit, time is O(n a² + a³ + k t n a c), where the
     search uses at most 6000 rows and 700 anchors, and memory is O(n (a + 8 c)). Mapped features that do not fit into
     scikit-learn's ``working_memory`` are mapped again on each pass, at most three settings are averaged, and memory is
-    O(n c + a²); not with votes, verified cells, a device or another feature map. So are the rows of a dask array, on its
+    O(n c + a²); not with votes, verified cells or another feature map. So are the rows of a dask array, on its
     workers.
 
     Examples
@@ -365,7 +365,7 @@ class CandidateLikelihood(BasePMLClassifier):
 
     def _needs_blocks(self, X: Any, verified: NDArray[np.int8] | None) -> bool:
         """Whether the mapped features of one kernel width would not fit into scikit-learn's ``working_memory``."""
-        special = self._votes is not None or verified is not None or self.device is not None
+        special = self._votes is not None or verified is not None
         if isinstance(X, DaskRows):
             if special or not self._has_anchors:
                 raise ValueError(
@@ -390,10 +390,10 @@ class CandidateLikelihood(BasePMLClassifier):
         """Fit to rows that are mapped again on each pass, in their own precision; settings are chosen as always."""
         scaled = transform_rows(X, self.scaler_.transform)
         maps, mapped = map_in_blocks(
-            scaled, self._widths(chosen), n_anchors=self.n_anchors, random_state=random
+            scaled, self._widths(chosen), n_anchors=self.n_anchors, random_state=random, device=self.device
         )
         rows, folds = self._search_rows(scaled, Y, random)
-        exact = {width: values.take(rows).astype(np.float64) for width, values in mapped.items()}
+        exact = {width: to_numpy(values.take(rows)).astype(np.float64) for width, values in mapped.items()}
         reduced, labels = self._reduce(exact, np.arange(len(rows))), Y[rows].astype(np.float64)
         report(0.05, "estimating the noise")
         self._set_noise_rate(rates, reduced, labels)
@@ -407,12 +407,11 @@ class CandidateLikelihood(BasePMLClassifier):
         self.feature_maps_ = [maps[width] for width in widths]
         fits: dict[Setting, tuple[Fit, Any]] = {}
         total = np.zeros(Y.shape, dtype=Y.dtype)
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "device": self.device}
+        targets, noise = self._array(Y), self._array(self.noise_rate_)
         for width in widths:
             members = [member for member in chosen.members if member.width == width]
-            for fit, spectrum in fit_members(
-                mapped[width], Y, members, self.noise_rate_, random=random, **limits
-            ):
+            for fit, spectrum in fit_members(mapped[width], targets, members, noise, random=random, **limits):
                 fits[fit.setting] = fit, spectrum
                 total += probabilities_of(fit, spectrum)
         self._keep(chosen.members, widths, fits)

@@ -6,15 +6,16 @@ every one is a pass over them. So the number of passes does not depend on how fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from skpml._blocks import RowBlocks, read_rows
-from skpml.features import RBFAnchors
+from skpml._blocks import RowBlocks, read_rows, store_if_it_fits
+from skpml.features import RBFAnchors, transformer_on
 from skpml.likelihood import (
     BlockSpectrum,
     Fit,
@@ -24,7 +25,7 @@ from skpml.likelihood import (
     spectrum_of_blocks,
     to_probability,
 )
-from skpml.linalg import rows_at_once, spectrum_of
+from skpml.linalg import Array, rows_at_once, spectrum_of, to_numpy
 
 # Settings that are averaged: a pass costs more with each.
 MOST_MEMBERS = 3
@@ -33,7 +34,7 @@ _TOL, _MOST_STEPS = 1e-4, {"ridge": 1, "least-squares": 6, "logistic": 30}
 
 
 def map_in_blocks(
-    scaled: Any, widths: Sequence[float], *, n_anchors: int | None, random_state: Any
+    scaled: Any, widths: Sequence[float], *, n_anchors: int | None, random_state: Any, device: str | None
 ) -> tuple[dict[float, RBFAnchors], dict[float, RowBlocks]]:
     """Return feature maps and mapped rows for each kernel width, without the constant; all share their anchors."""
     maps: dict[float, RBFAnchors] = {}
@@ -41,30 +42,34 @@ def map_in_blocks(
     anchors = None
     for width in widths:
         one = RBFAnchors(n_anchors=n_anchors, anchors=anchors, width=width, random_state=random_state)
-        maps[width] = one._fit_in_blocks(scaled)
+        maps[width] = one._fit_in_blocks(scaled, device)
         anchors = one.anchors_
-        mapped[width] = read_rows(scaled, partial(_map_without_constant, one), anchors.shape[0])
+        transform = transformer_on(one, scaled.dtype, device)
+        mapped[width] = read_rows(scaled, partial(_map_without_constant, transform), anchors.shape[0])
     return maps, mapped
 
 
-def _map_without_constant(feature_map: RBFAnchors, rows: Any) -> NDArray[Any]:
-    return feature_map.transform(rows)[:, :-1]
+def _map_without_constant(transform: Callable[[Any], Array], rows: Any) -> Array:
+    return transform(rows)[:, :-1]
 
 
 def fit_members(
     blocks: RowBlocks,
-    Y: NDArray[Any],
+    Y: Array,
     members: Sequence[Setting],
-    rates: NDArray[Any],
+    rates: Array,
     *,
     random: np.random.RandomState,
     max_iter: int,
     tol: float,
+    device: str | None,
 ) -> Iterator[tuple[Fit, BlockSpectrum]]:
     """Fit members of one kernel width to some rows in memory, then from there to all rows."""
-    tol = max(tol, _TOL)
-    some = random.permutation(len(Y))[: rows_at_once(8 * blocks.shape[1])]
-    labels, first = Y[some].astype(np.float64), spectrum_of(blocks.take(some).astype(np.float64))
+    tol, xp = max(tol, _TOL), array_namespace(Y)
+    if device is not None:
+        blocks = store_if_it_fits(blocks, device)
+    some = random.permutation(Y.shape[0])[: rows_at_once(8 * blocks.shape[1])]
+    labels, first = xp.astype(Y[some, :], xp.float64), spectrum_of(xp.astype(blocks.take(some), xp.float64))
     covariance = pilot_covariance(first, labels, rates, leading=True)
     spectrum, starts = spectrum_of_blocks(blocks), {}
     for fit in fit_settings(
@@ -72,15 +77,15 @@ def fit_members(
     ):
         coef = first.directions @ fit.coef
         W, b = spectrum.express(coef, fit.intercept - first.mean @ coef)
-        starts[fit.setting] = W.astype(Y.dtype), b.astype(Y.dtype)
+        starts[fit.setting] = xp.astype(W, Y.dtype), xp.astype(b, Y.dtype)
     del first
     for family in dict.fromkeys(member.family for member in members):
         found = fit_settings(
             spectrum,
             Y,
             [member for member in members if member.family == family],
-            rates.astype(Y.dtype),
-            covariance.astype(Y.dtype),
+            xp.astype(rates, Y.dtype),
+            xp.astype(covariance, Y.dtype),
             # Least squares keeps targets of all rows for each setting.
             batch=1 if family == "least-squares" else MOST_MEMBERS,
             max_iter=min(max_iter, _MOST_STEPS[family]),
@@ -93,6 +98,5 @@ def fit_members(
 def probabilities_of(fit: Fit, spectrum: BlockSpectrum) -> NDArray[Any]:
     """Return η of all rows by one member."""
     setting, scores = fit.setting, spectrum.multiply(fit.coef) + fit.intercept
-    return np.asarray(
-        to_probability(scores, family=setting.family, one_true=setting.one_true, rates=fit.rates)
-    )
+    found = to_probability(scores, family=setting.family, one_true=setting.one_true, rates=fit.rates)
+    return to_numpy(found)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
-from numpy.typing import NDArray
+from array_api_compat import array_namespace, device
 from sklearn.utils import gen_batches
 
 from skpml._blocks import RowBlocks
@@ -34,9 +33,9 @@ class BlockSpectrum:
     """
 
     blocks: RowBlocks
-    values: NDArray[Any]
-    mean: NDArray[Any]
-    directions: NDArray[Any]
+    values: Array
+    mean: Array
+    directions: Array
 
     @property
     def n_rows(self) -> int:
@@ -69,7 +68,7 @@ class BlockSpectrum:
 
     def sum_squares(self, shares: Array) -> Array:
         """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
-        coef, shift = self._on_features(np.eye(len(self.values), dtype=self.directions.dtype))
+        coef, shift = self._on_features(self._identity())
 
         def square(X: Array) -> tuple[tuple[Array], tuple[()]]:
             return (((tall_product(X, coef) - shift) ** 2 @ shares),), ()
@@ -86,7 +85,7 @@ class BlockSpectrum:
     ) -> tuple[Array, Array]:
         """Estimate :func:`sum_curvature` from every eighth row: to form Z is more work than a step."""
         coef, shift = self._on_features(W)
-        basis, center = self._on_features(np.eye(len(self.values), dtype=self.directions.dtype))
+        basis, center = self._on_features(self._identity())
         shape = W.shape[1:]
 
         def visit_block(
@@ -95,29 +94,38 @@ class BlockSpectrum:
             X, *some = (None if each is None else each[chosen, ...] for each in (X, *rows))
             D = work(_multiply(X, coef, shift, shape), *some)
             squares = (tall_product(X, basis) - center) ** 2
-            return (), (multiply_flat(squares.T, D), D.sum(axis=0), len(X))
+            return (), (multiply_flat(squares.T, D), array_namespace(D).sum(D, axis=0), X.shape[0])
 
         # By number, so that the blocks do not decide.
-        chosen = np.arange(self.n_rows) % _SAMPLED == 0
+        chosen = self.to_rows(np.arange(self.n_rows) % _SAMPLED == 0)
         _, (of_scores, of_intercept, count) = self.blocks.visit(visit_block, chosen, *arrays)
         weight = self.n_rows / count
         return of_scores * weight, of_intercept * weight
 
     def express(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Return W (r, ...) and b for which ``Z W + b`` is ``X coef + intercept``, but for directions that Z lacks."""
-        squared_scale = float((self.directions[:, 0] ** 2).sum())
-        W = self.directions.T @ coef / squared_scale
-        return W.astype(coef.dtype, copy=False), intercept + self.mean @ coef
+        xp = array_namespace(coef)
+        squared_scale = float(xp.sum(self.directions[:, 0] ** 2))
+        W = xp.astype(self.directions, coef.dtype).T @ coef / squared_scale
+        return W, intercept + xp.astype(self.mean, coef.dtype) @ coef
 
     def _on_features(self, W: Array) -> tuple[Array, Array]:
         """Return coefficients of the features (d, k), and what the mean adds to the scores (k)."""
-        coef = self.directions @ W.reshape((W.shape[0], -1)).astype(self.directions.dtype, copy=False)
+        xp = array_namespace(W)
+        flat = xp.astype(xp.reshape(W, (W.shape[0], -1)), self.directions.dtype, copy=False)
+        coef = self.directions @ flat
         return coef, self.mean @ coef
 
     def _from_features(self, product: Array, total: Array, like: Array) -> Array:
         """Return ``Zᵀ T`` from ``Xᵀ T`` (d, k) and the sums of the columns of T (k)."""
-        found = self.directions.T @ (product - self.mean[:, None] * total)
-        return found.reshape((-1, *like.shape[1:])).astype(like.dtype, copy=False)
+        xp = array_namespace(product)
+        # Products of single precision are sums in double precision.
+        found = xp.astype(self.directions, product.dtype).T @ (product - self.mean[:, None] * total)
+        return xp.astype(xp.reshape(found, (-1, *like.shape[1:])), like.dtype, copy=False)
+
+    def _identity(self) -> Array:
+        xp = array_namespace(self.directions)
+        return xp.eye(self.values.shape[0], dtype=self.directions.dtype, device=device(self.directions))
 
 
 def sum_curvature(
@@ -137,24 +145,33 @@ def sum_curvature(
 def spectrum_of_blocks(blocks: RowBlocks) -> BlockSpectrum:
     """Compute the eigenbasis of mapped features, in one pass over them; see :func:`skpml.linalg.spectrum_of`."""
     _, (gram, total) = blocks.visit(_sum_gram)
+    xp = array_namespace(gram)
     n, mean = blocks.shape[0], total / blocks.shape[0]
-    lower = np.tril(gram)
-    centered = lower + np.tril(gram, -1).T - n * np.outer(mean, mean)
+    centered = xp.tril(gram) + xp.tril(gram, k=-1).T - n * mean[:, None] * mean[None, :]
     dtype = blocks.like.dtype
     # Sums within a block have the precision of the features.
-    values, directions = spectrum_of_gram(centered, n, smallest=10 * float(np.finfo(dtype).eps))
+    values, directions = spectrum_of_gram(centered, n, smallest=10 * float(xp.finfo(dtype).eps))
     small = {"values": values, "mean": mean, "directions": directions}
-    return BlockSpectrum(blocks=blocks, **{name: each.astype(dtype) for name, each in small.items()})
+    return BlockSpectrum(blocks=blocks, **{name: xp.astype(each, dtype) for name, each in small.items()})
 
 
 def _sum_gram(X: Array) -> tuple[tuple[()], tuple[Array, Array]]:
-    return (), (lower_gram(X).astype(np.float64), X.sum(axis=0, dtype=np.float64))
+    xp = array_namespace(X)
+    return (), (xp.astype(lower_gram(X), xp.float64), xp.sum(X, axis=0, dtype=xp.float64))
 
 
 def _multiply(X: Array, coef: Array, shift: Array, shape: tuple[int, ...]) -> Array:
-    return np.ascontiguousarray(tall_product(X, coef) - shift).reshape((X.shape[0], *shape))
+    xp = array_namespace(X)
+    # SciPy's products are laid out by columns, and what comes next goes along rows.
+    return xp.reshape(_by_rows(tall_product(X, coef) - shift), (X.shape[0], *shape))
+
+
+def _by_rows(M: Array) -> Array:
+    return np.ascontiguousarray(M) if isinstance(M, np.ndarray) else M
 
 
 def _sum_products(X: Array, T: Array) -> tuple[Array, Array]:
-    flat = T.reshape((T.shape[0], -1)).astype(X.dtype, copy=False)
-    return tall_product(X, flat, transpose=True).astype(np.float64), flat.sum(axis=0, dtype=np.float64)
+    xp = array_namespace(X)
+    flat = xp.astype(xp.reshape(T, (T.shape[0], -1)), X.dtype, copy=False)
+    product = xp.astype(tall_product(X, flat, transpose=True), xp.float64)
+    return product, xp.sum(flat, axis=0, dtype=xp.float64)
