@@ -239,7 +239,27 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _fit_batch(self, X: Any, y: Any, classes: Any) -> Self:
-        """Learn from one more batch of rows; the first one decides about features and labels."""
+        """Learn from one more batch of rows; the first one decides about features and labels.
+
+        ``_in_batches`` tells ``_fit`` to set ``_sums``, over all rows so far.
+        """
+        if not hasattr(self, "_sums") and hasattr(self, "coef_"):
+            warnings.warn(
+                "partial_fit begins anew: it only continues what partial_fit began, and this model was fitted as a whole.",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._in_batches = True
+        try:
+            return self._learn_batch(X, y, classes)
+        finally:
+            del self._in_batches
+
+    def _forget_batches(self) -> None:
+        for name in ("_sums", "_n_rows_seen"):
+            self.__dict__.pop(name, None)
+
+    def _learn_batch(self, X: Any, y: Any, classes: Any) -> Self:
         self._check_threshold()
         self._check_parameters()
         labels = encode_labels(y.compute() if is_dask(y) else y)

@@ -18,8 +18,9 @@ from skpml._blocks import transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
-from skpml._validation import check_device, check_parameters, check_verified
+from skpml._validation import check_device, check_parameters, check_verified, is_dask
 from skpml.base import BasePMLClassifier, MethodFacts
+from skpml.candidate_likelihood._batches import Member, Sums, learn_rows, sum_rows
 from skpml.candidate_likelihood._in_blocks import (
     MOST_MEMBERS,
     fit_members,
@@ -259,9 +260,39 @@ class CandidateLikelihood(BasePMLClassifier):
         if n_annotators is not None or getattr(y, "ndim", 0) == 3:
             votes = check_votes(y, n_annotators)
             y = y > 0 if hasattr(y, "columns") else votes.total > 0
+        self._forget_batches()
         self._votes, self._verified = votes, verified
         try:
             return self._fit_weighted(X, y, None)
+        finally:
+            del self._votes, self._verified
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from one more batch of rows, for data that come as a stream.
+
+        The first batch is fitted as by :meth:`fit`. It decides about the scaling of the features, the anchors, the
+        settings, the noise rates and the calibration, so it should look like the data to come. Each later batch updates
+        coefficients and intercepts: what earlier rows say about them is kept as a quadratic form around the coefficients
+        of that time, for ridge regression exactly. The confidences of earlier rows are not revised; ``confidences_`` and
+        ``history_`` are those of the last batch.
+
+        Parameters
+        ----------
+        X : array, data frame or scipy sparse matrix of shape (n, d)
+            In the form and with the features of the first batch. The mapped features of a later batch must fit in memory.
+        y : (n, c) matrix of 0 and 1 (array, sparse, data frame), list of n label sets, or n classes
+            The candidates of each row.
+        classes : sequence or None, default=None
+            All labels; needed in the first call if it does not have all of them, as with label sets.
+
+        Returns
+        -------
+        self : CandidateLikelihood
+            The fitted estimator.
+        """
+        self._votes, self._verified = None, None
+        try:
+            return self._fit_batch(X.compute() if is_dask(X) else X, y, classes)
         finally:
             del self._votes, self._verified
 
@@ -283,7 +314,63 @@ class CandidateLikelihood(BasePMLClassifier):
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         with one_blas(Y) if X.shape[0] <= _FEW_ROWS else nullcontext():
-            return self._fit_rows(X, Y)
+            if not hasattr(self, "_in_batches"):
+                return self._fit_rows(X, Y)
+            if hasattr(self, "_sums"):
+                return self._update(X, Y)
+            scores = self._fit_rows(X, Y)
+            self._keep_sums(X, Y, self._members())
+            return scores
+
+    def _update(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
+        """Update the members for rows that are not the first."""
+        labels, mapped = Y.astype(np.float64), self._map_batch(X)
+        limits = self._limits(len(Y)) if self.effort == "quick" else {}
+        found = learn_rows(
+            mapped,
+            labels,
+            self._members(),
+            Sums(**self._sums),
+            max_iter=limits.get("max_iter", self.max_iter),
+            tol=limits.get("tol", self.tol),
+        )
+        self.coef_ = [member.theta[:-1] for member in found]
+        self.intercept_ = np.array([member.theta[-1] for member in found])
+        eta = self._probabilities(mapped)
+        self.confidences_ = self._confidences(eta, labels, self.selection_["level"]).astype(X.dtype)
+        self._keep_sums(X, Y, found)
+        self._record_slowest(found)
+        return eta.astype(X.dtype)
+
+    def _members(self) -> list[Member]:
+        """Return the members as they are now."""
+        settings = [Setting(**member) for member in self.selection_["members"]]
+        thetas = [
+            np.vstack(each).astype(np.float64) for each in zip(self.coef_, self.intercept_, strict=True)
+        ]
+        fitted = zip(settings, self._member_maps, self._member_rates, thetas, strict=True)
+        return [Member(setting=s, map_place=k, rates=rho, theta=theta) for s, k, rho, theta in fitted]
+
+    def _keep_sums(self, X: Any, Y: NDArray[Any], members: list[Member]) -> None:
+        """Add rows to the sums, a block at a time."""
+        before: dict[str, Any] | None = getattr(self, "_sums", None)
+        blocks = (
+            (self._map_batch(X[rows]), Y[rows].astype(np.float64))
+            for rows in gen_batches(X.shape[0], _SCORED_ROWS)
+        )
+        # Of plain arrays, which a model file can hold.
+        self._sums: dict[str, Any] = vars(
+            sum_rows(blocks, members, None if before is None else Sums(**before), self.confidences_)
+        )
+
+    def _map_batch(self, X: Any) -> list[NDArray[np.float64]]:
+        """Return the mapped features of rows for each map, with a column of ones."""
+        scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
+        ones, found = np.ones((X.shape[0], 1)), []
+        for place, each in enumerate(self.feature_maps_):
+            width = len(self.coef_[self._member_maps.index(place)])
+            found.append(np.hstack([as_dense(each.transform(scaled), np.float64)[:, :width], ones]))
+        return found
 
     def _fit_rows(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         chosen: Bunch | None = self.__dict__.pop("_chosen", None)
@@ -354,7 +441,15 @@ class CandidateLikelihood(BasePMLClassifier):
             if self.noise_rate_[inner] == self.noise_rate_[outer]
         ]
         eta = keep_nested_order(calibrate(mean, self.calibration_), self.nested_labels_)
-        self.confidences_ = self._confidences(eta, labels, rows, chosen).astype(dtype)
+        if chosen.held_out is not None:
+            # Confidences of training rows are brought to the level of held-out ones.
+            candidate = labels[rows] > 0
+            found, reference = (
+                posterior(each, self.noise_rate_, labels[rows])[candidate]
+                for each in (eta[rows], chosen.held_out)
+            )
+            chosen.level = fit_level(found, reference)
+        self.confidences_ = self._confidences(eta, labels, chosen.level).astype(dtype)
         self.selection_: dict[str, Any] = {
             "members": [asdict(member) for member in chosen.members],
             "tried": chosen.tried,
@@ -518,16 +613,10 @@ class CandidateLikelihood(BasePMLClassifier):
         model._chosen = _make_choice(members, calibration=self.calibration_, level=self.selection_["level"])
         return model.fit(X, y)
 
-    def _confidences(
-        self, eta: NDArray[Any], Y: NDArray[Any], rows: NDArray[np.intp], chosen: Bunch
-    ) -> NDArray[Any]:
-        """Return confidences at the level of held-out rows; a search has held-out rows and sets the level."""
-        confidences = posterior(eta, self.noise_rate_, Y)
-        if chosen.held_out is not None:
-            candidate = Y[rows] > 0
-            reference = posterior(chosen.held_out, self.noise_rate_, Y[rows])
-            chosen.level = fit_level(confidences[rows][candidate], reference[candidate])
-        return keep_nested_order(apply_level(confidences, chosen.level, Y > 0), self.nested_labels_)
+    def _confidences(self, eta: NDArray[Any], Y: NDArray[Any], level: tuple[float, float]) -> NDArray[Any]:
+        """Return the confidences that follow from η, at the level of held-out rows."""
+        confidences = apply_level(posterior(eta, self.noise_rate_, Y), level, Y > 0)
+        return keep_nested_order(confidences, self.nested_labels_)
 
     def _set_noise_rate(self, given: NDArray[Any] | None, reduced: dict[float, Any], Y: NDArray[Any]) -> None:
         """Set ``noise_rate_`` and ``noise_range_``, from the best ridge regression without the row if not given."""
@@ -679,8 +768,11 @@ class CandidateLikelihood(BasePMLClassifier):
             self._member_maps.append(widths.index(member.width))
             self._member_links.append((member.family, bool(member.one_true)))
         self.intercept_, self._member_rates = np.array(intercepts), np.array(rates)
-        slowest = max((fits[member][0] for member in members), key=lambda fit: len(fit.history))
-        converged = self.effort == "quick" or all(fits[member][0].converged for member in members)
+        self._record_slowest([fits[member][0] for member in members])
+
+    def _record_slowest(self, fits: Sequence[Fit | Member]) -> None:
+        slowest = max(fits, key=lambda fit: len(fit.history))
+        converged = self.effort == "quick" or all(fit.converged for fit in fits)
         self._record({"objective": slowest.history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
@@ -689,14 +781,18 @@ class CandidateLikelihood(BasePMLClassifier):
     def _block_scores(self, X: Any) -> NDArray[Any]:
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         mapped = [as_dense(each.transform(scaled), np.float64) for each in self.feature_maps_]
-        total = np.zeros((X.shape[0], len(self.classes_)))
+        return self._probabilities(mapped).astype(X.dtype)
+
+    def _probabilities(self, mapped: list[NDArray[np.float64]]) -> NDArray[Any]:
+        """Return η by the mean of the members, from the mapped features of rows for each map."""
+        total = np.zeros((len(mapped[0]), len(self.classes_)))
         for place, coef in enumerate(self.coef_):
             features = mapped[self._member_maps[place]][:, : coef.shape[0]]
             family, one_true = self._member_links[place]
             scores, rates = features @ coef + self.intercept_[place], self._member_rates[place]
             total += to_probability(scores, family=family, one_true=one_true, rates=rates)
         eta = calibrate(total / len(self.coef_), self.calibration_)
-        return keep_nested_order(eta, self.nested_labels_).astype(X.dtype)
+        return keep_nested_order(eta, self.nested_labels_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

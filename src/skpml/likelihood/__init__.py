@@ -21,11 +21,13 @@ from skpml.likelihood._noise import (
     calibrate as calibrate,
     check_at_least_one as check_at_least_one,
     check_noise_rate as check_noise_rate,
+    curvature as curvature,
     estimate_noise as estimate_noise,
     fit_calibration as fit_calibration,
     fit_level as fit_level,
     given_one as given_one,
     is_auto as is_auto,
+    likelihood_and_slope as likelihood_and_slope,
     log_likelihood as log_likelihood,
     posterior as posterior,
     scale_odds as scale_odds,
@@ -41,7 +43,12 @@ from skpml.likelihood._settings import (
     pilot_covariance as pilot_covariance,
     to_probability as to_probability,
 )
-from skpml.likelihood._solvers import prior_logits as prior_logits
+from skpml.likelihood._solvers import (
+    adapt_length as adapt_length,
+    clip_linear as clip_linear,
+    label_covariance as label_covariance,
+    prior_logits as prior_logits,
+)
 from skpml.likelihood._vote_counts import (
     Votes as Votes,
     check_votes as check_votes,

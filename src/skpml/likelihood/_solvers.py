@@ -295,8 +295,7 @@ def solve_least_squares(
         kept = []
         for place, setting in enumerate(active):
             if agreement is not None:
-                turned = float(agreement[place]) < 0
-                length[setting] = min(1.0, length[setting] * (_SHORTEN if turned else _LENGTHEN))
+                length[setting] = adapt_length(length[setting], turned=float(agreement[place]) < 0)
             R[:, setting, :] = old[:, place, :] + length[setting] * change[:, place, :]
             history[setting].append(float(largest[place]))
             if history[setting][-1] > tol:
@@ -308,7 +307,7 @@ def solve_least_squares(
     W, b, held_out = ridge_scores(spectrum, R, gamma, h)
     converged = [changes[-1] <= tol for changes in history]
     return Bunch(
-        coef=W, intercept=b, history=history, converged=converged, targets=R, held_out=_clip(held_out)
+        coef=W, intercept=b, history=history, converged=converged, targets=R, held_out=clip_linear(held_out)
     )
 
 
@@ -359,7 +358,7 @@ def _curvature_by_blocks(logits: Array, rho: Array, labels: Array, one_true: Arr
 def _posterior_by_blocks(scores: Array, rho: Array, labels: Array, one_true: Array | None) -> Array:
     """Return the posterior under linear scores, which takes their place."""
     for rows in _blocks(scores):
-        new = posterior(_clip(scores[rows, ...]), rho, labels[rows, ...])
+        new = posterior(clip_linear(scores[rows, ...]), rho, labels[rows, ...])
         scores[rows, ...] = new if one_true is None else given_one(new, one_true[rows, ...])
     return scores
 
@@ -376,5 +375,11 @@ def _dot(a: Array, b: Array) -> Array:
     return array_namespace(a).sum(a * b, axis=(0, 2))
 
 
-def _clip(scores: Array) -> Array:
+def adapt_length(length: float, *, turned: bool) -> float:
+    """Return the length of the next step of least squares, as a share of the whole."""
+    return min(1.0, length * (_SHORTEN if turned else _LENGTHEN))
+
+
+def clip_linear(scores: Array) -> Array:
+    """Take linear scores for probabilities, which are neither 0 nor 1."""
     return array_namespace(scores).clip(scores, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)

@@ -274,19 +274,11 @@ class PMLMA(BasePMLClassifier):
         """
         if self.graph is not None:
             raise ValueError("graph is that of all rows; partial_fit searches for neighbors within a batch.")
-        if not hasattr(self, "_sums") and hasattr(self, "coef_"):
-            raise ValueError(
-                "partial_fit continues what partial_fit began, but this model was fitted as a whole; use a new one."
-            )
-        self._verified, self._in_batches = None, True
+        self._verified = None
         try:
             return self._fit_batch(X, y, classes)
         finally:
-            del self._verified, self._in_batches
-
-    def _forget_batches(self) -> None:
-        for name in ("_sums", "_n_rows_seen"):
-            self.__dict__.pop(name, None)
+            del self._verified
 
     def _fit(self, X: Any, Y: NDArray[Any]) -> NDArray[Any]:
         in_batches: bool = getattr(self, "_in_batches", False)

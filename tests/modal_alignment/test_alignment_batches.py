@@ -1,36 +1,16 @@
 """PML-MA in batches: rows of earlier batches enter through sums alone, with their pseudo-labels as they were."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
-from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from numpy.testing import assert_allclose
 
+from batches import fit_in_batches, rows
 from skpml import PMLMA
 from skpml.graph import neighbor_similarity
-from skpml.io import load_model, save_model
 from skpml.modal_alignment._solver import Weights, solve
 
 WEIGHTS = Weights(low_rank_weight=2.0, alignment_weight=0.3, prototype_weight=0.05, ridge_weight=0.7)
-
-
-def rows(n=200, d=6, c=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    truth = X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)) > 0.5
-    candidates = (truth | (rng.random((n, c)) < 0.2)).astype(int)
-    candidates[np.arange(n), rng.integers(0, c, n)] = 1
-    return X, candidates
-
-
-def fit_in_batches(model, X, y, sizes, **options):
-    start = 0
-    for size in sizes:
-        model.partial_fit(X[start : start + size], y[start : start + size], **options)
-        start += size
-    return model
 
 
 @pytest.mark.parametrize(
@@ -119,75 +99,12 @@ def test_agrees_with_all_rows_in_dense_algebra(basis, prototypes, m):
     assert_allclose(total.overlap, Y.T @ R, atol=1e-9)
 
 
-def test_more_batches_learn_more():
-    X, Y = rows(n=2000)
-    model = PMLMA(random_state=0, n_anchors=50).partial_fit(X[:100], Y[:100])
-    held_out, truth = X[1500:], Y[1500:]
-    begin = np.mean((model.decision_function(held_out) - truth) ** 2)
-    for start in range(100, 1500, 100):
-        model.partial_fit(X[start : start + 100], Y[start : start + 100])
-    whole = PMLMA(random_state=0, n_anchors=50).fit(X[:1500], Y[:1500])
-    end, best = (np.mean((each.decision_function(held_out) - truth) ** 2) for each in (model, whole))
-    assert end < begin
-    assert end < best + 0.2 * (begin - best)
-
-
 def test_batches_are_as_precise_in_single_precision():
     X, Y = rows()
     double = fit_in_batches(PMLMA(feature_map="linear"), X, Y, (100, 100))
     single = fit_in_batches(PMLMA(feature_map="linear"), X.astype(np.float32), Y, (100, 100))
     assert single.coef_.dtype == np.float32
     assert_allclose(single.coef_, double.coef_, atol=1e-4)
-
-
-def test_small_batches_after_the_first():
-    """A batch may have fewer rows than neighbours, fewer than labels, or one."""
-    X, Y = rows()
-    model = fit_in_batches(PMLMA(random_state=0), X, Y, (150, 3, 1))
-    assert model.confidences_.shape == (1, 4)
-    assert np.isfinite(model.decision_function(X)).all()
-
-
-def test_labels_are_matched_by_name():
-    X, Y = rows()
-    names = np.array(["d", "a", "c", "b"])
-    sets = [set(names[row > 0].tolist()) for row in Y]
-    model = PMLMA(random_state=0).partial_fit(X[:100], sets[:100], classes=["d", "c", "b", "a", "never"])
-    model.partial_fit(X[100:], sets[100:])
-    assert_array_equal(model.classes_, ["a", "b", "c", "d", "never"])
-    frame = pd.DataFrame(Y, columns=names)
-    by_frame = PMLMA(random_state=0).partial_fit(X[:100], frame[:100])
-    by_frame.partial_fit(X[100:], frame[100:][["a", "b", "c", "d"]])
-    order = [by_frame.classes_.tolist().index(name) for name in "abcd"]
-    assert_allclose(model.coef_[:, :4], by_frame.coef_[:, order], atol=1e-9)
-
-
-def test_single_classes():
-    X, _ = rows()
-    y = np.where(X[:, 0] > 0, "up", "down")
-    model = PMLMA(random_state=0).partial_fit(X[:100], y[:100])
-    model.partial_fit(X[100:][y[100:] == "up"], y[100:][y[100:] == "up"])
-    assert model.score(X, y) > 0.8
-
-
-def test_errors_leave_the_model_as_it_was():
-    X, Y = rows()
-    model = PMLMA(random_state=0, on_empty="raise").partial_fit(X[:100], Y[:100])
-    before = model.decision_function(X)
-    for bad_X, bad_Y, message in (
-        (X[100:, :5], Y[100:], "X has 5 features"),
-        (X[100:], Y[100:, :3], "y has 3 labels, but the model was fitted on 4"),
-        (X[100:], np.zeros_like(Y[100:]), "rows have no candidate label"),
-        (X[100:], [{"a"}] * 100, "not fitted on"),
-        (X[100:], np.full(100, "a"), "y are classes, but those of the first batch were indicator"),
-        (np.full_like(X[100:], np.nan), Y[100:], "NaN"),
-        (X[100:], Y[100:90], "inconsistent numbers of samples"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.partial_fit(bad_X, bad_Y)
-        assert_array_equal(model.decision_function(X), before)
-    same = clone(model).partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
-    assert_allclose(model.partial_fit(X[100:], Y[100:]).coef_, same.coef_, atol=1e-12)
 
 
 def test_a_first_batch_that_fails_can_be_tried_again():
@@ -198,36 +115,7 @@ def test_a_first_batch_that_fails_can_be_tried_again():
     assert_allclose(model.partial_fit(X, Y).coef_, PMLMA(random_state=0).fit(X, Y).coef_, atol=1e-9)
 
 
-def test_it_does_not_continue_a_fit_and_fit_begins_anew():
+def test_a_graph_of_all_rows_is_an_error():
     X, Y = rows()
-    with pytest.raises(ValueError, match="fitted as a whole"):
-        PMLMA(random_state=0).fit(X, Y).partial_fit(X, Y)
-    model = PMLMA(random_state=0).partial_fit(X[:50], Y[:50]).fit(X, Y)
-    assert_array_equal(model.coef_, PMLMA(random_state=0).fit(X, Y).coef_)
     with pytest.raises(ValueError, match="graph is that of all rows"):
         PMLMA(graph=scipy.sparse.eye_array(200)).partial_fit(X, Y)
-
-
-def test_other_classes_are_an_error():
-    X, Y = rows()
-    model = PMLMA(random_state=0)
-    with pytest.raises(ValueError, match="classes are"):
-        model.partial_fit(X, Y, classes=[0, 1, 2, 3, 4])
-    model.partial_fit(X, Y, classes=[3, 2, 1, 0])
-    with pytest.raises(ValueError, match="classes are"):
-        model.partial_fit(X, Y, classes=[0, 1, 2])
-
-
-def test_a_model_file_continues(tmp_path):
-    X, Y = rows()
-    model = PMLMA(random_state=0).partial_fit(X[:100], Y[:100])
-    save_model(model, tmp_path / "model.skpml")
-    again = load_model(tmp_path / "model.skpml")
-    assert_array_equal(again.partial_fit(X[100:], Y[100:]).coef_, model.partial_fit(X[100:], Y[100:]).coef_)
-
-
-def test_warnings_name_the_line_of_the_caller():
-    X, Y = rows()
-    with pytest.warns(ConvergenceWarning) as caught:
-        PMLMA(random_state=0, max_iter=1).partial_fit(X, Y)
-    assert caught[0].filename == __file__
