@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py                                    # two cores; what results/scale.csv lacks; takes hours
     python benchmarks/scale.py --rows 62500 --methods pml-ma ridge    # some of it; other results are kept
+    python benchmarks/scale.py --working-memory 256 --methods pml-ma  # blocks of this many MiB, for all rows
     python benchmarks/scale.py --device cuda                      # our methods on a GPU
     python benchmarks/scale.py --workers 1 2 4                    # one fit on Dask workers of one core each
     python benchmarks/scale.py --redo ...                         # measures again
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="NAME")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--device", help="a device of PyTorch")
+    parser.add_argument("--working-memory", type=int, metavar="MIB", help="scikit-learn's, in place of 1024")
     parser.add_argument("--workers", type=int, nargs="+", metavar="N", help="numbers of Dask workers")
     parser.add_argument("--redo", action="store_true", help="measure again what the CSV already holds")
     parser.add_argument("--tables-only", action="store_true")
@@ -92,8 +94,9 @@ def main() -> None:
 
 
 def list_tasks(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """List the measurements: method, rows, where, cores, device and number of Dask workers."""
+    """List the measurements: method, rows, where, cores, device, number of Dask workers and working memory."""
     common: dict[str, Any] = {"cores": options.cores, "device": None, "workers": 0}
+    common["working_memory"] = options.working_memory
     if options.workers:
         methods, rows = options.methods or [ON_DASK], options.rows or [DASK_ROWS]
         return [
@@ -103,6 +106,8 @@ def list_tasks(options: argparse.Namespace) -> list[dict[str, Any]]:
             for count in options.workers
         ]
     where = options.device or f"{options.cores} cores"
+    if options.working_memory:
+        where += f", {options.working_memory} MiB"
     methods = options.methods or (OURS if options.device else METHODS)
     return [
         {"method": method, "rows": n, "where": where} | common | {"device": options.device}
@@ -135,15 +140,26 @@ def make_data(folder: Path, n_rows: int) -> None:
 
 
 def measure(
-    folder: Path, method: str, rows: int, where: str, cores: int, device: str | None, workers: int
+    folder: Path,
+    method: str,
+    rows: int,
+    where: str,
+    cores: int,
+    device: str | None,
+    workers: int,
+    working_memory: int | None,
 ) -> dict[str, Any]:
     """Fit one method to the first rows: seconds, memory and average precision on the last rows."""
     if hasattr(os, "sched_setaffinity"):
         # Before any BLAS counts the cores; workers are processes that inherit them.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: workers or cores])
     warnings.simplefilter("ignore")
+    import sklearn
+
     from skpml.metrics import average_precision
 
+    if working_memory:
+        sklearn.set_config(working_memory=working_memory)
     X, Y, truth = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("X", "candidates", "truth"))
     if workers:
         return measure_on_dask(X, Y, method, rows, workers)
