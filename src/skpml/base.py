@@ -245,7 +245,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         if not hasattr(self, "_sums") and hasattr(self, "coef_"):
             warnings.warn(
-                "partial_fit begins anew: it only continues what partial_fit began, and this model was fitted as a whole.",
+                "partial_fit begins anew: it only continues its own models, and this one was fitted as a whole.",
                 UserWarning,
                 stacklevel=3,
             )
