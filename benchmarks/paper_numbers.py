@@ -27,10 +27,16 @@ from skpml.experiments import (
 AP = "average_precision"
 # The paper has one Hamming loss; both of ours are compared with it.
 PUBLISHED_METRIC = {"hamming_loss_common": "hamming_loss"}
+COMMON = {metric: common for common, metric in PUBLISHED_METRIC.items()}
 # A new draw of the noise changes a result as much.
 EQUAL = 0.01
 PMLMA, OURS, FLOOR = "pml-ma", "candidate-likelihood", "ridge on candidates"
-PAIRS = ((PMLMA, FLOOR), (OURS, FLOOR), (OURS, PMLMA))
+FLOORS = (FLOOR, "ridge, larger search")
+PAIRS = (*((one, floor) for one in (PMLMA, OURS) for floor in FLOORS), (OURS, PMLMA))
+DIGITS = 3
+
+# A table of configurations × methods for each metric.
+MetricTables = dict[str, pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def gains_over_published(stored: Stored, results: Results, metric: str) -> pd.Da
 
 def count_differences(gains: pd.Series) -> tuple[int, int, int]:
     """Count positive, small and negative differences, as printed."""
-    printed = [round(gain, 3) for gain in gains.dropna()]
+    printed = [round(gain, DIGITS) for gain in gains.dropna()]
     better, worse = sum(gain > EQUAL for gain in printed), sum(gain < -EQUAL for gain in printed)
     return better, len(printed) - better - worse, worse
 
@@ -99,31 +105,47 @@ def judge(counts: tuple[int, int, int]) -> str:
     return "below" if worse > n / 2 else "mixed"
 
 
-def rank_paper_methods(stored: Stored) -> dict[str, tuple[int, dict[str, float]]]:
-    """Number of configurations and mean of the ranks by the paper's metrics, published and measured, of its methods.
+def paper_tables(stored: Stored) -> dict[str, MetricTables]:
+    """Means of the paper's nine methods by its metrics, on the configurations that are complete for all nine.
 
-    Measured over the configurations that are complete for all of them; published over those of the tuned methods. The
-    settings that the paper lists are those of the eight others; PML-MA is tuned in both.
+    All that is printed, printed on the configurations of `tuned`, all tuned, the same with the Hamming loss of the common
+    threshold, and the eight others with the settings that the paper lists, beside PML-MA tuned.
     """
-    metrics = list(dict.fromkeys(stored.published["metric"]))
-    labels = stored.paper_methods
-    wanted: dict[str, dict[str, pd.DataFrame]] = {"published": {}, "tuned": {}, "settings": {}}
-    for metric in metrics:
-        tuned, listed = complete_means(stored.paper, metric), complete_means(stored.settings, metric)
-        wanted["tuned"][metric] = tuned[labels].dropna()
-        wanted["settings"][metric] = listed.assign(**{PMLMA: tuned[PMLMA]})[labels].dropna()
-        names = wanted["tuned"][metric].index
-        wanted["published"][metric] = published_means(stored.published, metric, names)[labels]
+    metrics, labels = list(dict.fromkeys(stored.published["metric"])), stored.paper_methods
+    tuned, listed = (
+        {metric: complete_means(results, metric) for metric in stored.paper.suite.metrics}
+        for results in (stored.paper, stored.settings)
+    )
+    common = {metric: tuned[COMMON.get(metric, metric)] for metric in metrics}
+    settings = {metric: listed[metric].assign(**{PMLMA: tuned[metric][PMLMA]}) for metric in metrics}
     found = {}
-    for name, tables in wanted.items():
-        n = min(map(len, tables.values()))
-        ranks = [
+    for name, tables in {"tuned": tuned, "common": common, "settings": settings}.items():
+        wanted = {metric: tables[metric][labels] for metric in metrics}
+        complete = pd.concat(wanted.values(), axis=1).notna().all(axis=1)
+        found[name] = {metric: table[complete] for metric, table in wanted.items()}
+    places = {
+        "printed": stored.published["configuration"].unique(),
+        "printed, tuned": found["tuned"][AP].index,
+    }
+    for name, names in places.items():
+        found[name] = {m: published_means(stored.published, m, names)[labels] for m in metrics}
+    return found
+
+
+def mean_ranks(tables: MetricTables) -> dict[str, float]:
+    """Mean over the metrics of each method's average rank; empty without configurations."""
+    ranks = pd.DataFrame(
+        [
             stats.average_ranks(table, lower_is_better=not greater_is_better(metric))
             for metric, table in tables.items()
-            if n
+            if len(table)
         ]
-        found[name] = (n, {label: sum(rank[label] for rank in ranks) / len(metrics) for label in labels if n})
-    return found
+    )
+    return ranks.mean().to_dict()
+
+
+def as_printed(table: pd.DataFrame) -> pd.DataFrame:
+    return table.round(DIGITS)
 
 
 def format_interval(gains: pd.Series) -> str:
@@ -134,7 +156,7 @@ def format_interval(gains: pd.Series) -> str:
     return f"{format_signed(gains.mean())} [{format_signed(low)}, {format_signed(high)}]"
 
 
-def format_signed(value: float, digits: int = 3) -> str:
+def format_signed(value: float, digits: int = DIGITS) -> str:
     text = format_number(value, digits)
     return text if text[0] in "−–" or float(text) == 0 else f"+{text}"
 

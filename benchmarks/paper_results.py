@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from paper_claims import tabulate_claims
 from paper_numbers import (
     AP,
+    DIGITS,
     EQUAL,
+    OURS,
     PAIRS,
     PMLMA,
     PUBLISHED_METRIC,
@@ -37,11 +40,12 @@ from paper_numbers import (
     format_signed,
     gains_over_published,
     judge,
+    mean_ranks,
+    paper_tables,
     published_means,
-    rank_paper_methods,
     read_stored,
 )
-from paper_parts import make_table
+from paper_parts import LEVEL, make_table
 
 from skpml._writing import replacing
 from skpml.experiments import (
@@ -53,6 +57,7 @@ from skpml.experiments import (
     noise_gap,
     rank_methods,
 )
+from skpml.experiments._ranking import Ranking
 
 FOLDER = Path(__file__).parents[1] / "results"
 
@@ -68,12 +73,14 @@ def write_account(stored: Stored) -> str:
     sections = {
         "How complete the runs are": describe_extent(stored),
         "In short": summarize(stored),
+        "The claims of the paper": tabulate_claims(stored),
         "Average precision": tabulate_average_precision(stored),
         "Against the published results": tabulate_differences(stored),
         "Ranks": tabulate_ranks(stored),
         "What is gained over tuned ridge regression": tabulate_pairs(stored.paper),
         "The noise gap": tabulate_gaps(stored.paper),
         "Hamming loss, by each method's threshold and by a common one": tabulate_hamming(stored),
+        "Choices and convergence": tabulate_choices(stored.paper),
         "Draws of the noise": tabulate_draws(stored.seeds),
         "Real candidates": tabulate_real(stored),
     }
@@ -145,10 +152,12 @@ def summarize(stored: Stored) -> str:
     shares = None if gap is None else gap.shares.dropna()
     if shares is not None and len(shares):
         medians = shares.median().sort_values(ascending=False, kind="stable")
-        listed = ", ".join(f"{label} {format_number(100 * share, 0)} %" for label, share in medians.items())
+        above = medians[medians > 0]
+        listed = ", ".join(f"{label} {format_number(100 * share, 0)} %" for label, share in above.items())
         lines.append(
-            "Share of the distance from floor to ceiling in average precision that a method closes, median over "
-            f"{count_configurations(len(shares))}: {listed}."
+            f"Of the distance from {gap.floor} to {gap.ceiling} in average precision, these methods close a part, in the "
+            f"median over the {count_configurations(len(shares))} that are complete for all: {listed or 'none'}. "
+            f"{len(medians) - len(above)} of {len(medians)} do not."
         )
     return "\n".join(f"* {line}" for line in lines)
 
@@ -167,69 +176,90 @@ def summarize_published(stored: Stored) -> list[str]:
         gains = gains_over_published(stored, results, AP)
         groups: dict[str, list[str]] = {}
         for label in (label for label in stored.paper_methods if label in results.labels()):
-            counts = count_differences(gains[label])
-            numbers = f" ({' / '.join(map(str, counts))})" if sum(counts) else ""
-            groups.setdefault(judge(counts), []).append(f"{label}{numbers}")
+            groups.setdefault(judge(count_differences(gains[label])), []).append(label)
         order = ("reproduced", "better", "mixed", "below", "not run")
         text = "; ".join(f"*{word}* {', '.join(groups[word])}" for word in order if word in groups)
-        lines.append(
-            f"Average precision beside the published one, {how} (configurations better / equal / worse): {text}."
-        )
+        lines.append(f"The published average precision, {how}: {text}.")
     return lines
 
 
 def summarize_ranks(stored: Stored) -> list[str]:
-    """Where PML-MA stands among the paper's methods, and all methods by average precision."""
-    lines = []
-    found = rank_paper_methods(stored)
+    """Where PML-MA stands among the paper's methods, and which methods lead in average precision."""
+    tables = paper_tables(stored)
     hows = {
         "tuned": "all tuned without true labels",
+        "common": "the same with Hamming loss by the common threshold, which is the rule of PML-MA for all",
         "settings": "the eight others with the paper's settings",
     }
-    for name, how in hows.items():
-        n, ranks = found[name]
-        if not n:
-            lines.append(
-                f"The paper's methods, {how}, cannot be ranked: no configuration is complete for all."
-            )
-            continue
-        order = sorted(ranks, key=lambda label: ranks[label])
-        lines.append(
-            f"{PMLMA} is number {order.index(PMLMA) + 1} of the paper's {len(order)} methods, {how}, by the mean of the "
-            f"ranks in its five metrics on {count_configurations(n)}: {list_ranks(ranks)}."
-        )
-    ranking = rank_methods(stored.paper, AP)
-    if ranking.average_ranks:
-        distance = ranking.nemenyi and format_number(ranking.nemenyi.critical_difference, 2)
-        lines.append(
-            f"Average ranks of {len(ranking.average_ranks)} methods in average precision on "
-            f"{count_configurations(ranking.n)}: {list_ranks(ranking.average_ranks)} "
-            f"(critical difference {distance or '–'})."
-        )
-    return lines
+    lines = [
+        describe_rank(mean_ranks(tables[name]), len(tables[name][AP]), how) for name, how in hows.items()
+    ]
+    of_paper = rank_methods(keep_methods(stored.paper, stored.paper_methods), AP)
+    return [
+        *lines,
+        *describe_leaders(of_paper, PMLMA),
+        *describe_leaders(rank_methods(stored.paper, AP), OURS),
+    ]
 
 
-def list_ranks(ranks: dict[str, float]) -> str:
+def describe_rank(ranks: dict[str, float], n: int, how: str) -> str:
+    if not n:
+        return f"The paper's methods, {how}, cannot be ranked: no configuration is complete for all."
     order = sorted(ranks, key=lambda label: ranks[label])
-    return ", ".join(f"{label} {format_number(ranks[label], 2)}" for label in order)
+    place = order.index(PMLMA)
+    near = order[0] if place else order[1]
+    numbers = {label: format_number(ranks[label], 2) for label in (PMLMA, near)}
+    return (
+        f"Of the paper's {len(order)} methods, {how}, {PMLMA} is number {place + 1} on {count_configurations(n)} by the "
+        f"mean of its ranks in the five metrics: {numbers[PMLMA]}, {near} {numbers[near]}."
+    )
+
+
+def keep_methods(results: Results, labels: list[str]) -> Results:
+    return results.leave_out([label for label in results.labels("method") if label not in labels])
+
+
+def describe_leaders(ranking: Ranking, label: str) -> list[str]:
+    """How often a method is best in average precision, its rank, and which methods Nemenyi's test cannot tell from it."""
+    if label not in ranking.average_ranks or ranking.nemenyi is None:
+        return []
+    ranks, distance = ranking.average_ranks, ranking.nemenyi.critical_difference
+    printed = ranking.values.round(DIGITS)
+    best = int((printed[label] >= printed.max(axis=1)).sum())
+    near = [
+        f"{other} {format_number(ranks[other], 2)}"
+        for other in sorted(ranks, key=lambda other: ranks[other])
+        if other != label and abs(ranks[other] - ranks[label]) <= distance
+    ]
+    return [
+        f"In average precision, {label} is best of {len(ranks)} methods on {best} of "
+        f"{count_configurations(ranking.n)}; its average rank is {format_number(ranks[label], 2)}. By Nemenyi's test "
+        f"(critical difference {format_number(distance, 2)}) it cannot be told from {', '.join(near) or 'no other'}."
+    ]
 
 
 def describe_pair(one: str, other: str, pair: Pair) -> str:
-    """One sentence about two methods in average precision."""
+    """Sentences about two methods in average precision."""
     better, equal, worse = count_differences(pair.gains)
+    start = f"**{one} against {other}**"
     if pair.test is None:
-        return f"{one} against {other}: fewer than two configurations are complete for both."
-    text = (
-        f"{one} against {other}: average precision {format_interval(pair.gains)} (mean difference with 95 % interval) on "
-        f"{count_configurations(len(pair.gains))}, Wilcoxon p {format_p_sign(pair.test.p_value)}, effect size "
-        f"{format_signed(pair.test.effect_size, 2)}; better by more than {EQUAL} on {better}, equal on {equal}, worse on "
-        f"{worse}."
+        return f"{start}: fewer than two configurations are complete for both."
+    counts = (
+        f"on {count_configurations(len(pair.gains))} {format_interval(pair.gains)}: better by more than {EQUAL} on "
+        f"{better}, equal on {equal}, worse on {worse} (Wilcoxon p {format_p_sign(pair.test.p_value)}, effect size "
+        f"{format_signed(pair.test.effect_size, 2)})"
     )
     if pair.data_test is None:
-        return f"{text} They are of one data set."
-    p_value = format_p_sign(pair.data_test.p_value)
+        return f"{start}: average precision {counts}. They are of one data set."
+    mean, p_value = pair.data_gains.mean(), pair.data_test.p_value
+    verdict = "no difference is shown"
+    if p_value < LEVEL:
+        verdict = f"a {'gain' if mean > 0 else 'loss'}"
+        if abs(round(mean, DIGITS)) <= EQUAL:
+            verdict += f" of at most the {EQUAL} that is called equal"
     return (
-        f"{text} Over the {len(pair.data_gains)} data sets: {format_interval(pair.data_gains)}, p {p_value}."
+        f"{start}: {verdict}. Mean difference in average precision over the {len(pair.data_gains)} data sets "
+        f"{format_interval(pair.data_gains)} (95 % interval), Wilcoxon p {format_p_sign(p_value)}; {counts}."
     )
 
 
@@ -261,7 +291,8 @@ def tabulate_average_precision(stored: Stored) -> str:
     return "\n\n".join(
         [
             f"Means over {stored.paper.suite.folds} folds. The paper's methods: tuned without true labels / with the "
-            "settings that the paper lists (published, not measured here). A dash: not complete.",
+            "settings that the paper lists (published, not measured here). A dash: not complete. pml-ma is the "
+            "recommended variant, here and below.",
             make_table(("configuration", *paper_methods), first),
             "Floor, ceiling and the methods that are not in the paper, beside PML-MA:",
             make_table(("configuration", *others), second),
@@ -298,10 +329,16 @@ def tabulate_differences(stored: Stored) -> str:
 
 def tabulate_ranks(stored: Stored) -> str:
     """Ranks of the paper's methods, of all methods, and the tests of PML-MA against each."""
-    found = rank_paper_methods(stored)
-    columns = {"published": "published", "tuned": "all tuned", "settings": "eight with the paper's settings"}
-    titles = ("method", *(f"{title} (N = {found[name][0]})" for name, title in columns.items()))
-    ranks = [found[name][1] for name in columns]
+    found = paper_tables(stored)
+    columns = {
+        "printed": "published",
+        "printed, tuned": "published, the same",
+        "tuned": "all tuned",
+        "common": "all tuned, common threshold",
+        "settings": "eight with the paper's settings",
+    }
+    titles = ("method", *(f"{title} (N = {len(found[name][AP])})" for name, title in columns.items()))
+    ranks = [mean_ranks(found[name]) for name in columns]
     rows = [
         (label, *(format_number(rank.get(label, float("nan")), 2) for rank in ranks))
         for label in stored.paper_methods
@@ -310,14 +347,15 @@ def tabulate_ranks(stored: Stored) -> str:
     if any(ranks):
         parts += [
             "The paper's nine methods, mean of the average ranks by its five metrics. N is the number of configurations "
-            "that are complete for all nine in every metric; the published ranks are over those of the next column.",
+            "that are complete for all nine in every metric; *published, the same* is over those of the next column.",
             make_table(titles, rows),
         ]
     tables = export_tables(stored.paper, ["markdown"])
     if "ranks.md" not in tables:
         return "\n\n".join([*parts, "All methods cannot be ranked: no configuration is complete for two."])
     parts += [
-        "All methods, each with settings that are chosen without true labels:",
+        "All methods, each with settings that are chosen without true labels. The last column is the mean of the others, "
+        "and counts Hamming loss twice.",
         tables["ranks.md"].partition("\n\n")[2].strip(),
     ]
     ranking = rank_methods(stored.paper, AP)
@@ -424,10 +462,44 @@ def tabulate_hamming(stored: Stored) -> str:
     return f"{text}\n\n{make_table(titles, rows)}"
 
 
+def tabulate_choices(results: Results) -> str:
+    """How often each weight was chosen at an end of its values, and how many fits did not converge."""
+    rows = []
+    for entry in results.suite.methods:
+        records = [
+            r for name in results.suite.configurations for r in results.cells[entry.label, name].records
+        ]
+        grid = entry.tuning.grid if entry.tuning else None
+        known = [record["converged"] for record in records if record.get("converged") is not None]
+        stopped = f"{known.count(False)} of {len(known)}" if known else "–"
+        for parameter, values in (grid or {}).items() if records else ():
+            chosen = [record["chosen"][parameter] for record in records]
+            ends = (f"{value:g} ({format_number(100 * chosen.count(value) / len(chosen), 0)} %)"
+                    for value in (min(values), max(values)))  # fmt: skip
+            rows.append((entry.label, parameter, str(len(values)), *ends, stopped))
+    if not rows:
+        return "There are no runs."
+    titles = (
+        "method",
+        "weight",
+        "values",
+        "smallest (chosen in)",
+        "largest (chosen in)",
+        "fits not converged",
+    )
+    text = (
+        "A weight that is often chosen at an end of its values might do better beyond them. A fit that did not converge "
+        "ended at its published or default number of iterations. All stored runs are counted."
+    )
+    return f"{text}\n\n{make_table(titles, rows)}"
+
+
 def tabulate_draws(results: Results) -> str:
     """Spread between draws of the noise beside the spread between folds, for methods and for their differences."""
     rows, per_draw = [], []
-    compared = [(label, None) for label in results.labels("method", "floor")] + list(PAIRS)
+    compared = [(label, None) for label in results.labels("method", "floor")] + [
+        pair for pair in PAIRS if set(pair) <= set(results.labels())
+    ]
     for one, other in compared:
         cells = [
             cell

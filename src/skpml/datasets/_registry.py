@@ -75,8 +75,10 @@ _ROWS: tuple[tuple[str, int | None, int | None, int | None, float | None, str | 
     ("tmc2007", 28596, 500, 22, 2.1579, "4126b4e227d2e673bb1d8ba45b01dc9cc9de8c9e24ef916cc109934881b4dbf9"),
     ("yeast", 2417, 103, 14, 4.2371, "3f4cf2711ac2fc3a1a1478bf022f843e3d5147d5573015b8be7a6b43242c68ba"),
     ("yeastbp", 6139, 6139, 217, 5.5367, "ab10c88c3b66daf4c91c30e7cd02cb018af3bd3e5a20ea4a122ac24dcaa328dd"),
+    ("yeastcc", None, None, None, None, None),
+    ("yeastmf", None, None, None, None, None),
 )  # fmt: skip
-_REAL_CANDIDATES = ("mirflickr", "music_", "yeastbp")
+_REAL_CANDIDATES = ("mirflickr", "music_", "yeastbp", "yeastcc", "yeastmf")
 _OPENML = {
     "birds": 40588, "emotions": 40589, "enron": 40590, "reuters": 40594,
     "scene": 40595, "slashdot": 40596, "yeast": 40597,
