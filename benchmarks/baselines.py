@@ -6,7 +6,7 @@
     python benchmarks/baselines.py --redo --methods pml-ni           # measure again
     python benchmarks/baselines.py --tables-only                     # tables from the CSV of earlier runs
 
-The paper's protocol: noise once per configuration, before ten shuffled folds, everything learnt from training rows, test
+The paper's protocol: noise once per configuration, before ten shuffled folds, everything learned from training rows, test
 rows scored against true labels. Every method runs with its default parameters, on the same folds; nothing is tuned. Where
 a method's authors name parameters for a data set, a second row shows them. Needs the data sets (SKPML_DATA).
 Writes results/baselines.csv and results/baselines.md after every configuration of a method.

@@ -3,7 +3,7 @@
     python benchmarks/reproduce.py --seeds 3                 # all configurations below; writes results/reproduction.csv
     python benchmarks/reproduce.py emotions-3 --seeds 1      # one configuration; the other rows of the file are kept
 
-Follows the paper's protocol: noise once per configuration and seed, before 10 shuffled folds; everything learnt from
+Follows the paper's protocol: noise once per configuration and seed, before 10 shuffled folds; everything learned from
 training rows; the weights that the authors used per data set. Needs the data sets (environment variable SKPML_DATA).
 Every learner in a row of the table sees the same folds and the same feature map.
 """
@@ -181,7 +181,7 @@ def ranking_table(table: dict, paper: dict, names: list[str], metric: str) -> li
         "ridge, own weight",
     )
     lines = [
-        "| data | published | PML-MA | with learnt basis | ridge on candidates | ridge on truth "
+        "| data | published | PML-MA | with learned basis | ridge on candidates | ridge on truth "
         "| PML-MA, default weights | ridge on candidates, default γ |",
         "|---|---|---|---|---|---|---|---|",
     ]

@@ -5,7 +5,7 @@
 
 The paper's protocol (noise once per configuration, ten shuffled folds, of which the first few are done; test rows scored
 against true labels). Halves are random halves of the columns; the noise view is standard normal, as wide as the
-features. All weights are learnt, from candidates alone. A whole run writes results/views.md. Needs the data sets
+features. All weights are learned, from candidates alone. A whole run writes results/views.md. Needs the data sets
 (SKPML_DATA).
 """
 
@@ -56,7 +56,7 @@ def main() -> None:
         for fold in range(options.folds):
             rows = Rows(name, fold)
             for method in METHODS:
-                found[name, method].append(learnt(rows, method))
+                found[name, method].append(compare_forms(rows, method))
                 print(name, fold, method, found[name, method][-1], flush=True)
             ways[name].append({**kernels(rows), **graphs(rows), **criteria(rows)})
             print(name, fold, ways[name][-1], flush=True)
@@ -91,8 +91,8 @@ class Rows:
         return average_precision(self.truth, model.fit(train, self.candidates).decision_function(test))
 
 
-def learnt(rows: Rows, method: str) -> dict:
-    """Average precision in each form, and the weights that were learnt."""
+def compare_forms(rows: Rows, method: str) -> dict:
+    """Average precision in each form, and the weights that were learned."""
     make = METHODS[method]
     found: dict = {"whole": rows.precision(make(rows.fold), rows.whole)}
     for form in FORMS:

@@ -87,7 +87,7 @@ def test_a_part_of_the_gaps_replaces_only_its_own(tmp_path, monkeypatch):
     rows = gaps.read()
     assert len(rows) == len(kept)
     changed = [row for row, before in zip(rows, kept, strict=True) if row != before]
-    assert len(changed) == len(gaps.CHANGES["pml-fp"]) * len(gaps.folds_of("yeast-7"))
+    assert len(changed) == len(gaps.CHANGES["pml-fp"]) * len(gaps.folds_of("pml-fp", "yeast-7"))
     assert {(row["method"], row["configuration"], row["average_precision"]) for row in changed} == {
         ("pml-fp", "yeast-7", 0.125)
     }
