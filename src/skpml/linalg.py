@@ -24,6 +24,7 @@ import scipy.linalg
 import scipy.sparse
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
 from sklearn import get_config
+from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -45,6 +46,8 @@ _ROWS_PER_BLOCK = 2048
 _COPIES = 4
 # Directions with a smaller share of the largest eigenvalue are rounding errors.
 _SMALLEST_SHARE = 1e-10
+# Rows that are squared at a time.
+_SQUARED_ROWS = 1000
 
 
 def working_bytes() -> int:
@@ -480,6 +483,11 @@ class Eigenbasis(Protocol):
     def sum_squares(self, shares: Array) -> Array:
         """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
 
+    def sum_curvature(
+        self, W: Array, work: Callable[..., Array], *arrays: Array | None
+    ) -> tuple[Array, Array]:
+        """Compute ``Σ_i Z_ik² D_i`` (r, ...) and ``Σ_i D_i``, where ``D = work(Z W, *arrays)`` (n, ...)."""
+
     def to_rows(self, values: Array) -> Array:
         """Return an array (n, ...) as :meth:`visit` takes it best: where the rows are."""
 
@@ -530,6 +538,16 @@ class Spectrum:
     def sum_squares(self, shares: Array) -> Array:
         """Compute ``Σ_k Z_ik² share_k`` (n, s) for shares (r, s)."""
         return self.rows**2 @ shares
+
+    def sum_curvature(
+        self, W: Array, work: Callable[..., Array], *arrays: Array | None
+    ) -> tuple[Array, Array]:
+        """Compute ``Σ_i Z_ik² D_i`` (r, ...) and ``Σ_i D_i``, where ``D = work(Z W, *arrays)`` (n, ...)."""
+        xp, D = array_namespace(W), work(self.multiply(W), *arrays)
+        total = xp.zeros_like(W)
+        for rows in gen_batches(self.n_rows, _SQUARED_ROWS):
+            total = total + multiply_flat((self.rows[rows, :] ** 2).T, D[rows, ...])
+        return total, xp.sum(D, axis=0)
 
     def to_rows(self, values: Array) -> Array:
         """Return an array (n, ...) as it is."""

@@ -8,7 +8,6 @@ from sklearn import config_context
 from skpml import CandidateLikelihood
 from skpml._blocks import ReadRows
 from skpml.likelihood import BlockSpectrum, spectrum_of_blocks
-from skpml.likelihood._block_spectrum import sum_curvature
 from skpml.likelihood._solvers import solve_least_squares, solve_logistic, targets_of
 from skpml.linalg import leverages, ridge_scores, spectrum_of
 
@@ -76,7 +75,7 @@ def test_curvature_is_a_sum_over_rows():
 
     for spectrum in (spectrum_of(X), spectrum_of_blocks(ReadRows(X, lambda rows: rows * 1.0, 8))):
         with config_context(working_memory=1):
-            of_scores, of_intercept = sum_curvature(spectrum, W, work, Y)
+            of_scores, of_intercept = spectrum.sum_curvature(W, work, Y)
         Z = spectrum.multiply(np.eye(8))
         D = work(np.einsum("ik,ksc->isc", Z, W), Y)
         assert_allclose(of_scores, np.einsum("ik,isc->ksc", Z**2, D), rtol=1e-9)

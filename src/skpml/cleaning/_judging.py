@@ -108,7 +108,13 @@ class Actions:
         return repr(self[:])
 
     def copy(self) -> Actions:
-        """Return a copy."""
+        """Copy the actions.
+
+        Returns
+        -------
+        Actions
+            A copy that can be changed.
+        """
         copied = Actions(self.shape)
         copied._codes = self._codes.copy()
         return copied

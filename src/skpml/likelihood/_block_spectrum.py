@@ -8,21 +8,18 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from sklearn.utils import gen_batches
 
 from skpml._blocks import RowBlocks
 from skpml.linalg import (
     Array,
-    Eigenbasis,
-    Spectrum,
     lower_gram,
     multiply_flat,
     spectrum_of_gram,
     tall_product,
 )
 
-# Rows of Z that are squared at a time, and the share of rows that a curvature of row blocks is estimated from.
-_SQUARED_ROWS, _SAMPLED = 1000, 8
+# Curvatures are estimated from one row in so many.
+_SAMPLED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +77,10 @@ class BlockSpectrum:
         """Return an array (n, ...) where the rows are."""
         return self.blocks.to_rows(values)
 
-    def sum_sampled_curvature(
+    def sum_curvature(
         self, W: Array, work: Callable[..., Array], *arrays: Array | None
     ) -> tuple[Array, Array]:
-        """Estimate :func:`sum_curvature` from every eighth row: to form Z is more work than a step."""
+        """Estimate :meth:`skpml.linalg.Spectrum.sum_curvature` from every eighth row: Z is more work than a step."""
         coef, shift = self._on_features(W)
         basis, center = self._on_features(self._identity())
         shape = W.shape[1:]
@@ -126,20 +123,6 @@ class BlockSpectrum:
     def _identity(self) -> Array:
         xp = array_namespace(self.directions)
         return xp.eye(self.values.shape[0], dtype=self.directions.dtype, device=device(self.directions))
-
-
-def sum_curvature(
-    spectrum: Eigenbasis, W: Array, work: Callable[..., Array], *arrays: Array | None
-) -> tuple[Array, Array]:
-    """Compute ``Σ_i Z_ik² D_i`` (r, ...) and ``Σ_i D_i``, where ``D = work(Z W, *arrays)`` (n, ...)."""
-    if isinstance(spectrum, BlockSpectrum):
-        return spectrum.sum_sampled_curvature(W, work, *arrays)
-    assert isinstance(spectrum, Spectrum)
-    Z, D = spectrum.rows, work(spectrum.multiply(W), *arrays)
-    total = array_namespace(W).zeros_like(W)
-    for rows in gen_batches(spectrum.n_rows, _SQUARED_ROWS):
-        total = total + multiply_flat((Z[rows, :] ** 2).T, D[rows, ...])
-    return total, array_namespace(D).sum(D, axis=0)
 
 
 def spectrum_of_blocks(blocks: RowBlocks) -> BlockSpectrum:

@@ -19,7 +19,6 @@ from copy import copy
 from array_api_compat import array_namespace, device, is_numpy_namespace
 from sklearn.utils import Bunch, gen_batches
 
-from skpml.likelihood._block_spectrum import sum_curvature
 from skpml.likelihood._noise import curvature, given_one, likelihood_and_slope, posterior
 from skpml.linalg import Array, Eigenbasis, leverages, ridge_scores
 
@@ -150,8 +149,7 @@ class _Objective:
         xp, new = array_namespace(x), copy(self)
         W, b = self.parameters(x)
         rho = self.rho
-        of_scores, of_intercept = sum_curvature(
-            self.spectrum,
+        of_scores, of_intercept = self.spectrum.sum_curvature(
             W,
             lambda scores, labels, one_true: _curvature_by_blocks(scores + b, rho, labels, one_true),
             self.labels,
