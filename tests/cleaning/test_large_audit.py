@@ -152,15 +152,46 @@ def test_a_copy_of_an_audited_row_gets_its_held_out_score():
         assert_allclose(found.probabilities[others], found.probabilities[twins], atol=1e-6)
 
 
-def test_hashes_are_those_of_the_content():
+# Numbers whose last bits are 0 are like each other: flags, counts, and what was rounded.
+@pytest.mark.parametrize("scale", [1, 1 / 8, 0.1, np.pi])
+@pytest.mark.parametrize("values", [2, 3, 256])
+def test_hashes_are_those_of_the_content(values, scale):
     rng = np.random.default_rng(0)
-    X = rng.integers(3, size=(400, 4)) * rng.normal()
+    # Some rows are there twice.
+    X = rng.integers(values, size=(3000, 12))[rng.integers(3000, size=6000)] * scale
     keys = hash_rows(X)
-    same = (X[:, None, :] == X[None]).all(axis=-1)
-    assert ((keys[:, None] == keys[None]) == same).all()
+    _, content = np.unique(X, axis=0, return_inverse=True)
+    _, found = np.unique(keys, return_inverse=True)
+    assert found.max() == content.max()
+    assert len(np.unique(np.column_stack([content.ravel(), found.ravel()]), axis=0)) == content.max() + 1
     assert (hash_rows(scipy.sparse.csr_array(X)) == keys).all()
     assert (hash_rows(np.where(X == 0, -0.0, X)) == keys).all()
     assert (hash_rows(np.asfortranarray(X)) == keys).all()
+    # Columns are not exchangeable.
+    assert (hash_rows(X[:, ::-1]) != keys).mean() > 0.9
+
+
+def test_rows_of_flags_are_not_taken_for_copies_of_each_other():
+    rng = np.random.default_rng(0)
+    X = (rng.random((N, 40)) < 0.5).astype(np.float64)
+    truth = X @ rng.normal(size=(40, C)) > 0.5
+    Y = (truth | (rng.random((N, C)) < 0.3)).astype(np.uint8)
+    found = audit(X, Y, **OPTIONS)
+    auc = {}
+    for name, rows in (("audited", audited_rows()), ("others", np.setdiff1d(np.arange(N), audited_rows()))):
+        cells = Y[rows] > 0
+        auc[name] = roc_auc_score(truth[rows][cells], found.confidences[rows][cells])
+    assert auc["others"] == pytest.approx(auc["audited"], abs=0.02)
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_a_missing_value_is_named_by_its_row_before_any_work(make):
+    X, _, Y = made_up()
+    X[1500, 2] = np.nan
+    steps = []
+    with pytest.raises(ValueError, match="NaN in row 1500, column 2"):
+        audit(make(X), Y, progress=lambda *step: steps.append(step), **OPTIONS)
+    assert not steps
 
 
 def test_a_label_that_no_audited_row_has():

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, gen_batches
 
-from skpml._validation import take_rows
+from skpml._validation import check_finite, take_rows
 from skpml.cleaning._evidence import SURE, conclude, decide, make_spectrum, promise
 from skpml.cleaning._judging import (
     CERTAIN,
@@ -22,15 +22,18 @@ from skpml.cleaning._judging import (
     count_without_noise,
 )
 from skpml.likelihood import ENOUGH_CANDIDATES, certify_drops, learn_from_verified
+from skpml.linalg import rows_at_once
 from skpml.tables import release_rows
 
-# Rows that are audited as a whole; of more rows, so many are, and the others are judged in blocks of as many.
+# Rows that are audited as a whole; of more rows, so many are, and the others are judged in blocks of at most as many.
 MOST_AUDITED = 200_000
 BLOCK_ROWS = 100_000
 # Rows whose verified cells are learned from: time grows with the third power of their number.
 _MOST_CHECKED = 2_000
 # Share of the progress for the audited rows.
 _FIRST_SHARE = 0.5
+# Rows that are read at a time to check or to compare them.
+_ROWS_AT_ONCE = 4096
 
 
 def audit_in_blocks(
@@ -52,6 +55,7 @@ def audit_in_blocks(
     rates, calibration and thresholds are those of the audited rows. Each block learns from the same verified cells.
     """
     report = progress if progress is not None else lambda done, total, what: None
+    _check_rows(X)
     random = np.random.default_rng(random_state)
     drawn = random.permutation(len(Y))[:BLOCK_ROWS]
     checked = random.permutation(np.flatnonzero(verified.any(axis=1)))
@@ -104,7 +108,8 @@ def audit_in_blocks(
     keys = hash_rows(features)
     order = np.argsort(keys, kind="stable")
     others = np.setdiff1d(np.arange(len(Y)), some, assume_unique=True)
-    blocks = np.array_split(others, -(-len(others) // BLOCK_ROWS))
+    size = max(min(BLOCK_ROWS, rows_at_once(8 * X.shape[1])), 1)
+    blocks = np.array_split(others, -(-len(others) // size))
     for number, rows in enumerate(blocks):
         share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / len(blocks)
         report(round(100 * share), 100, "judging the other rows")
@@ -154,18 +159,42 @@ def audit_in_blocks(
 
 
 def hash_rows(X: Any) -> NDArray[np.uint64]:
-    """Return a number for each row of a matrix, a CSR matrix or a data frame, which rows with equal features share."""
-    factors = np.random.default_rng(0).integers(1 << 63, size=X.shape[1], dtype=np.uint64) * 2 + 1
+    """Return a number for each row of a matrix, a CSR matrix or a data frame: equal for equal rows, else different.
+
+    Each value is mixed with the number of its column; a 0 counts nothing, so that sparse matrices need not store it.
+    """
+    keys = np.random.default_rng(0).integers(np.iinfo(np.uint64).max, size=X.shape[1], dtype=np.uint64)
+    of_zeros = _mix(keys)
     if scipy.sparse.issparse(X):
         values = X.copy()
         values.eliminate_zeros()
-        bits = np.asarray(values.data, dtype=np.float64).view(np.uint64) * factors[values.indices]
+        bits = np.asarray(values.data, dtype=np.float64).view(np.uint64)
+        terms = _mix(bits + keys[values.indices]) - of_zeros[values.indices]
         # Sums of unsigned integers wrap around, so that differences of them are right.
-        total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(bits, dtype=np.uint64)])
+        total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
         return np.asarray(total[values.indptr[1:]] - total[values.indptr[:-1]])
-    # Adding 0 turns -0 into 0.
-    bits = (np.asarray(X, dtype=np.float64) + 0.0).view(np.uint64)
-    return np.asarray((bits * factors).sum(axis=1, dtype=np.uint64))
+    found = np.empty(X.shape[0], dtype=np.uint64)
+    values = np.asarray(X)
+    for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
+        # Adding 0 turns −0 into 0.
+        bits = (values[rows].astype(np.float64, order="C") + 0.0).view(np.uint64)
+        found[rows] = (_mix(bits + keys) - of_zeros).sum(axis=1, dtype=np.uint64)
+    return found
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit over all others, without a collision (the finalizer of SplitMix64)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _check_rows(X: Any) -> None:
+    """Raise for NaN and infinity before any work, with the row of the whole table."""
+    if isinstance(X, np.ndarray) or scipy.sparse.issparse(X):
+        for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
+            check_finite(X[rows], first_row=rows.start)
+        release_rows(X)
 
 
 def _learn(
