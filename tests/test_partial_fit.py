@@ -67,7 +67,9 @@ def test_a_label_that_the_first_batch_lacks(model):
     names = np.array(["d", "a", "c", "b"])
     sets = [set(names[row > 0].tolist()) for row in Y]
     without_b = [labels - {"b"} or {"a"} for labels in sets[:100]]
-    model.partial_fit(X[:100], without_b, classes=["a", "b", "c", "d"])
+    with pytest.warns(UserWarning, match=r"1 of 4 labels .* first batch \(b\)") as caught:
+        model.partial_fit(X[:100], without_b, classes=["a", "b", "c", "d"])
+    assert caught[0].filename == __file__
     before = model.decision_function(X)[:, 1].mean()
     model.partial_fit(X[100:], sets[100:])
     assert model.decision_function(X)[:, 1].mean() > before

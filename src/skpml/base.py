@@ -276,6 +276,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"y are {labels.layout}, but those of the first batch were {self._layout}.")
         candidates = self._in_fitted_order(labels)
         check_occupied(candidates, self.classes_, on_empty=self.on_empty, rows_only=True)
+        if not seen and self.on_empty != "ignore":
+            self._warn_of_late_labels(candidates)
         self._weights = None
         with config_context(transform_output="default"):
             scores = self._fit(X, candidates.astype(X.dtype))
@@ -291,6 +293,18 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         del self._weights
         self._n_rows_seen = seen + len(candidates)
         return self
+
+    def _warn_of_late_labels(self, candidates: NDArray[np.uint8]) -> None:
+        late = self.classes_[~candidates.any(axis=0)]
+        if len(late):
+            names = ", ".join(map(str, late[:5])) + (", …" if len(late) > 5 else "")
+            warnings.warn(
+                f"{len(late)} of {len(self.classes_)} labels are not a candidate of any row of the first batch ({names})."
+                " Later batches can rank rows by such a label, but it will be predicted too rarely: begin with a batch "
+                "in which every label occurs.",
+                UserWarning,
+                stacklevel=self._level_of_caller(),
+            )
 
     def _validate_features(self, X: Any, *, reset: bool) -> Any:
         if is_dask(X):

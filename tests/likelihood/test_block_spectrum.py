@@ -1,12 +1,16 @@
 """The eigenbasis of row blocks is that of the rows, and a fit in it is the fit in memory."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
 
 from skpml import CandidateLikelihood
 from skpml._blocks import ReadRows
+from skpml.candidate_likelihood import _in_blocks
 from skpml.likelihood import BlockSpectrum, spectrum_of_blocks
 from skpml.likelihood._solvers import solve_least_squares, solve_logistic, targets_of
 from skpml.linalg import leverages, ridge_scores, spectrum_of
@@ -123,7 +127,7 @@ FIXED = dict(gamma=0.3, noise_rate=0.2, kernel_width=1.0, n_anchors=40, random_s
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("family", ["ridge", "least-squares", "logistic"])
 def test_a_fit_with_little_memory_is_nearly_the_same(family, dtype):
-    """The start and the label covariance are those of 409 of the 2,000 rows, and few steps are taken with all rows."""
+    """The start and the label covariance are those of 1,000 of the 2,000 rows, and few steps are taken with all rows."""
     X, Y = problem(n=2000, dtype=dtype)
     model = CandidateLikelihood(family=family, at_least_one=False, on_empty="ignore", **FIXED)
     with config_context(working_memory=1024):
@@ -136,6 +140,32 @@ def test_a_fit_with_little_memory_is_nearly_the_same(family, dtype):
     assert difference.mean() < 0.005
     assert difference.max() < 0.05
     assert abs(found.confidences_ - confidences).mean() < 0.005
+
+
+@pytest.mark.parametrize("memory", [0.05, 0.001])
+def test_a_fit_with_hardly_any_memory_is_nearly_the_same(memory):
+    X, Y = problem(n=2000)
+    model = CandidateLikelihood(family="logistic", at_least_one=False, on_empty="ignore", **FIXED)
+    expected = model.fit(X, Y).predict_proba(X)
+    with config_context(working_memory=memory):
+        assert abs(model.fit(X, Y).predict_proba(X) - expected).max() < 0.05
+
+
+def test_a_fit_that_ends_early_with_little_memory_says_so(monkeypatch):
+    X, Y = problem(n=2000)
+    model = CandidateLikelihood(family="logistic", at_least_one=False, on_empty="ignore", **FIXED)
+    monkeypatch.setitem(_in_blocks._MOST_STEPS, "logistic", 2)
+    with (
+        config_context(working_memory=0.5),
+        pytest.warns(ConvergenceWarning, match="after 2 passes") as caught,
+    ):
+        model.fit(X, Y)
+    assert caught[0].filename == __file__
+    assert not model.converged_
+    monkeypatch.setitem(_in_blocks._MOST_STEPS, "logistic", 1000)
+    with config_context(working_memory=0.5), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.fit(X, Y).converged_
 
 
 def test_a_search_with_little_memory_keeps_few_members():

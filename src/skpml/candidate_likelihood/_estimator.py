@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
@@ -126,7 +128,8 @@ class CandidateLikelihood(BasePMLClassifier):
     threshold : float, "auto" or "non-candidates", default="auto"
         Labels with a probability above it are predicted; "auto" is 0.5.
     max_iter : int, default=1000
-        Largest number of iterations of a fit. A warning is raised if a member does not converge.
+        Largest number of iterations of a fit. A warning is raised if a member does not converge. Over rows whose mapped
+        features do not fit in memory, at most 30 are made (6 for least squares), from a fit to rows that fit.
     tol : float, default=1e-5
         A logistic fit stops when no entry of the gradient of its objective, divided by the number of rows, exceeds this
         value; a least-squares fit when no target differs from its posterior by more than ten times this value. Settings
@@ -774,6 +777,14 @@ class CandidateLikelihood(BasePMLClassifier):
         slowest = max(fits, key=lambda fit: len(fit.history))
         converged = self.effort == "quick" or all(fit.converged for fit in fits)
         self._record({"objective": slowest.history}, converged=converged)
+        if not converged and self.n_iter_ < self.max_iter:
+            warnings.warn(
+                f"{type(self).__name__} had not converged after {self.n_iter_} passes over the rows, the most that it "
+                "makes over rows whose mapped features do not fit in memory. A larger working_memory "
+                "(sklearn.set_config) begins nearer to the solution.",
+                ConvergenceWarning,
+                stacklevel=self._level_of_caller(),
+            )
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return np.concatenate([self._block_scores(X[rows]) for rows in gen_batches(X.shape[0], _SCORED_ROWS)])

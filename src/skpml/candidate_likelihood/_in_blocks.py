@@ -31,6 +31,8 @@ from skpml.linalg import Array, rows_at_once, spectrum_of, to_numpy
 MOST_MEMBERS = 3
 # Of the steps with all rows.
 _TOL, _MOST_STEPS = 1e-4, {"ridge": 1, "least-squares": 6, "logistic": 30}
+# Rows that a member is fitted to first, even if their features need more than the working memory.
+_FEWEST_ROWS = 1000
 
 
 def map_in_blocks(
@@ -68,7 +70,7 @@ def fit_members(
     tol, xp = max(tol, _TOL), array_namespace(Y)
     if device is not None:
         blocks = store_if_it_fits(blocks, device)
-    some = random.permutation(Y.shape[0])[: rows_at_once(8 * blocks.shape[1])]
+    some = random.permutation(Y.shape[0])[: max(rows_at_once(8 * blocks.shape[1]), _FEWEST_ROWS)]
     labels, first = xp.astype(Y[some, :], xp.float64), spectrum_of(xp.astype(blocks.take(some), xp.float64))
     covariance = pilot_covariance(first, labels, rates, leading=True)
     spectrum, starts = spectrum_of_blocks(blocks), {}

@@ -88,10 +88,13 @@ class BlockSpectrum:
         def visit_block(
             X: Array, chosen: Array, *rows: Array | None
         ) -> tuple[tuple[()], tuple[Array, Array, int]]:
+            xp = array_namespace(X)
+            if not xp.any(chosen):
+                return (), (xp.zeros_like(W), xp.zeros_like(W[0, ...]), 0)
             X, *some = (None if each is None else each[chosen, ...] for each in (X, *rows))
             D = work(_multiply(X, coef, shift, shape), *some)
             squares = (tall_product(X, basis) - center) ** 2
-            return (), (multiply_flat(squares.T, D), array_namespace(D).sum(D, axis=0), X.shape[0])
+            return (), (multiply_flat(squares.T, D), xp.sum(D, axis=0), X.shape[0])
 
         # By number, so that the blocks do not decide.
         chosen = self.to_rows(np.arange(self.n_rows) % _SAMPLED == 0)
