@@ -52,8 +52,8 @@ class Member:
     history: Sequence[float] = (0.0,)
     converged: bool = True
 
-    def mark(self, Y: Floats) -> NDArray[np.bool_] | None:
-        """Mark rows (n×1) that have a true label; None if no row is assumed to."""
+    def find_labeled(self, Y: Floats) -> NDArray[np.bool_] | None:
+        """Find the rows (n×1) that have a true label; None if no row is assumed to."""
         return np.asarray(Y.any(axis=1))[:, None] if self.setting.one_true else None
 
 
@@ -128,7 +128,7 @@ def _mean_squared_length(M: Floats) -> float:
 def _sum_curvature(member: Member, X: Floats, Y: Floats) -> Floats:
     if member.setting.family != "logistic":
         return np.full(Y.shape[1], float(len(Y)))
-    return np.asarray(curvature(X @ member.theta, member.rates, Y, member.mark(Y)).sum(axis=0))
+    return np.asarray(curvature(X @ member.theta, member.rates, Y, member.find_labeled(Y)).sum(axis=0))
 
 
 def _maximize(
@@ -143,7 +143,7 @@ def _maximize(
     tol: float,
 ) -> Member:
     """Maximize the likelihood of the new rows, with the quadratic form of the earlier ones."""
-    start, marked = member.theta, member.mark(Y)
+    start, labeled = member.theta, member.find_labeled(Y)
     inverse = np.linalg.inv(covariance)
     # Variables in which the curvature is about 1.
     middle = float(kappa.mean()) * (M + X.T @ X)
@@ -159,7 +159,7 @@ def _maximize(
     def evaluate(flat: Floats) -> tuple[float, Floats]:
         nonlocal steepest
         change = unscale(flat)
-        value, slope = likelihood_and_slope(X @ (start + change), member.rates, Y, marked)
+        value, slope = likelihood_and_slope(X @ (start + change), member.rates, Y, labeled)
         gradient = (M @ change) * kappa
         size = (change * gradient).sum()
         gradient -= X.T @ slope
@@ -207,11 +207,11 @@ def _regress(
     base = X @ scipy.linalg.cho_solve(factor, before)
     # The weight of its own target in the score of a row, which must not confirm itself.
     own = np.einsum("ij,ji->i", X, spread)[:, None]
-    marked = member.mark(Y)
+    labeled = member.find_labeled(Y)
 
     def judge(scores: Floats) -> Floats:
         r = posterior(clip_linear(scores), member.rates, Y)
-        return np.asarray(r if marked is None else given_one(r, marked))
+        return np.asarray(r if labeled is None else given_one(r, labeled))
 
     targets = judge(X @ member.theta)
     history: list[float] = []

@@ -147,7 +147,7 @@ class PMLMA(BasePMLClassifier):
     program, which the paper does not mention, and prototypes that are means, one of the two forms in the paper.
 
     With n rows, d mapped features and c labels, a fit takes O(nd² + d³) time, O(ndc + nc² + c³) more for each iteration,
-    and O(nd + d²) memory.
+    and O(nc + d²) memory, with blocks of mapped rows of up to scikit-learn's ``working_memory``.
 
     %(reference_and_data)s
     >>> from skpml import PMLMA
