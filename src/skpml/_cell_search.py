@@ -66,7 +66,11 @@ def search_cells(
     compared = [rows_of_cell[: max(_COMPARED_PER_CELL, n_neighbors + 1)] for rows_of_cell in members]
     # After the own cell, most rows of the others are known to be farther.
     for own, asking in ((True, members), (False, _group(cells[:, 1:], len(pivots)))):
-        visits = [visit for cell in range(len(pivots)) for visit in _plan(cell, asking[cell], compared[cell])]
+        visits = [
+            (cell, some.start, asking[cell][some])
+            for cell in range(len(pivots))
+            for some in _cut(len(asking[cell]), 8 * len(compared[cell]) + _bytes_per_row(rows))
+        ]
         pools = (np.concatenate([compared[cell], some]) for cell, _, some in visits)
         for (cell, start, some), pool in zip(visits, _read_pools(rows, pools), strict=True):
             split = len(compared[cell])
@@ -140,13 +144,10 @@ def _group(cells: Numbers, count: int) -> list[NDArray[np.intp]]:
     return np.split(order, np.cumsum(np.bincount(cells.ravel(), minlength=count))[:-1])
 
 
-def _plan(
-    cell: int, asking: NDArray[np.intp], compared: NDArray[np.intp]
-) -> Iterator[tuple[int, int, NDArray[np.intp]]]:
-    """Yield the visits of a cell: the cell, and some of the rows that ask for it with the place of the first."""
-    if len(asking):
-        for some in gen_batches(len(asking), rows_at_once(8 * len(compared))):
-            yield cell, some.start, asking[some]
+def _cut(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
+    """Yield slices of rows that may be worked on at the same time; none for no rows."""
+    if n_rows:
+        yield from gen_batches(n_rows, rows_at_once(bytes_per_row))
 
 
 def _read_pools(rows: RowBlocks, pools: Iterable[NDArray[np.intp]]) -> Iterator[Array]:

@@ -305,8 +305,8 @@ class CandidateLikelihood(BasePMLClassifier):
         """Fit with given inner folds, and return what the models of the search say about rows that they did not see.
 
         ``folds`` are the numbers of the folds of the rows, from 0 on; ``report(share, what)`` gets the share of the
-        work that is done. Returns probabilities (n×c), at the level of ``predict_proba``; None if the search did not fit the
-        chosen settings without every row.
+        work that is done. Returns probabilities (n×c), at the level of ``predict_proba``; None if the search did not fit
+        the chosen settings without every row.
         """
         self._given_folds, self._report = folds, report
         try:
