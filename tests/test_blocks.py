@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
-from skpml import PMLMA
+from skpml import PMLMA, CandidateLikelihood
 from skpml._blocks import LazyRows, ReadRows, StoredRows, multiply_rows, transform_rows
 from skpml.features import LinearMap, RangeScaler, RBFAnchors, fit_map
 from skpml.graph import neighbor_similarity
@@ -163,17 +163,41 @@ def test_products_in_blocks():
     assert_allclose(found, np.abs(X) @ np.ones((6, 2)))
 
 
+def trace_peak(work, *arguments, **options):
+    """Return the largest memory in bytes while something is done with 8 MiB of working memory."""
+    with config_context(working_memory=8):
+        tracemalloc.start()
+        try:
+            work(*arguments, **options)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+
 @pytest.mark.slow
 def test_memory_of_a_fit_does_not_grow_with_the_mapped_features():
     """20,000 rows × 1,000 anchors are 160 MB; a fit with 8 MiB of working memory needs a small part of it."""
     X, Y = rows(n=20_000, d=8, c=3)
-    with config_context(working_memory=8):
-        tracemalloc.start()
-        PMLMA(n_anchors=1000, random_state=0, max_iter=2, tol=0).fit(X, Y)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
     # The (1000, 1000) Gram matrix and its factor are 8 MB each, thin arrays 0.5 MB.
-    assert peak < 80e6
+    assert trace_peak(PMLMA(n_anchors=1000, random_state=0, max_iter=2, tol=0).fit, X, Y) < 80e6
+
+
+@pytest.mark.slow
+def test_memory_of_candidate_likelihood_does_not_grow_with_the_mapped_features():
+    """10,000 rows more have 40 MB of mapped features, and 1 MB in all arrays of the size of the labels."""
+    options = dict(family="logistic", at_least_one=False, gamma=0.3, noise_rate=0.2, kernel_width=1.0)
+    model = CandidateLikelihood(**options, n_anchors=500, random_state=0, on_empty="ignore")
+    small, large = (trace_peak(model.fit, *rows(n=n, d=8, c=3)) for n in (10_000, 20_000))
+    assert large - small < 5e6
+
+
+@pytest.mark.slow
+def test_memory_of_the_search_in_cells_is_less_than_that_of_the_rows():
+    """Lists of cells and neighbors: less than 1.2 KB for each row, of any width."""
+    rng = np.random.default_rng(0)
+    tables = (rng.normal(size=(n, 400)).astype(np.float32) for n in (10_000, 20_000))
+    small, large = (trace_peak(neighbor_similarity, X, search="cells") for X in tables)
+    assert large - small < 1200 * 10_000
 
 
 @pytest.fixture
