@@ -35,7 +35,8 @@ def test_version_and_help(run: Run) -> None:
 
 def test_fit_writes_the_model_the_library_would_make(run: Run, photos: Path, model: Path) -> None:
     data = read_dataset(photos, tags="tags", ignore=["file", "checked"])
-    expected = PMLMA(random_state=0).fit(pd.DataFrame(data.X, columns=data.feature_names), data.candidates)
+    X = pd.DataFrame(data.X, columns=data.feature_names, copy=False)
+    expected = PMLMA(random_state=0).fit(X, data.candidates)
     loaded = load_model(model)
     np.testing.assert_array_equal(loaded.coef_, expected.coef_)
     assert loaded.classes_.tolist() == list(LABELS)
@@ -75,7 +76,7 @@ def test_a_data_set_is_taken_by_name(run: Run, folder: Path, source: tuple, name
     result = run("fit", *source, "--noise-seed", 3, "--method", "ridge", "-o", "a.skpml")
     assert result.exit_code == 0, result.output
     data = load_dataset(name, random_state=3)
-    X = pd.DataFrame(data.X, columns=data.feature_names)
+    X = pd.DataFrame(data.X, columns=data.feature_names, copy=False)
     expected = CandidateRidge(random_state=0).fit(X, data.candidates)
     np.testing.assert_array_equal(load_model(folder / "a.skpml").coef_, expected.coef_)
 

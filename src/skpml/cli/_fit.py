@@ -126,7 +126,8 @@ def _fit_model(model: Any, table: Table, update: ui.Update) -> None:
         model.set_params(callback=lambda iteration, _: update(iteration, limit, f"iteration {iteration}"))
     X = table.X
     if table.feature_kind == "columns" and ui.known_feature_names(table) and isinstance(X, np.ndarray):
-        X = pd.DataFrame(X, columns=list(table.feature_names))
+        # Rows in a file stay there.
+        X = pd.DataFrame(X, columns=list(table.feature_names), copy=False)
     model.fit(X, pd.DataFrame(table.candidates, columns=list(table.label_names)))
     if "callback" in model.get_params():
         model.set_params(callback=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,9 +66,9 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
                 f"the label {bad[0]!r} contains {separator!r}; give another --separator"
             )
         update(0, None, f"reading {source}")
-        rows = read_model_rows(source, reading, model, info, progress=update)
+        rows, order = read_model_rows(source, reading, model, info, progress=update)
         ids = None if rows.columns.id is None else rows.ids
-        lines = _lines(model, rows.X, ids, info.label_names, separator, update)
+        lines = _lines(model, rows.X, order, ids, info.label_names, separator, update)
         header = ["row", *(["id"] if ids else []), "predicted"]
         header += [f"probability:{name}" for name in info.label_names]
         with replacing(target, overwrite=True) as (temporary,):
@@ -79,8 +80,9 @@ def predict(*, model_file: Path, source: str, target: Path, force: bool, reading
 
 
 def _lines(
-    model: Any, X: Any, ids: tuple[str, ...] | None, names: tuple[str, ...], separator: str, update: ui.Update
-) -> Iterator[list[Any]]:
+    model: Any, X: Any, order: list[int] | None, ids: tuple[str, ...] | None, names: tuple[str, ...],
+    separator: str, update: ui.Update,
+) -> Iterator[list[Any]]:  # fmt: skip
     """Yield a line for each row; rows are predicted in blocks, for memory."""
     from sklearn.utils import gen_batches
 
@@ -88,8 +90,9 @@ def _lines(
 
     for block in gen_batches(X.shape[0], _PREDICTED_ROWS):
         update(block.start, X.shape[0], "predicting")
-        some = take_rows(X, np.arange(block.start, block.stop))
-        decisions, probabilities = model.predict(some), model.predict_proba(some)
+        some = _match_features(take_rows(X, np.arange(block.start, block.stop)), order, model)
+        scored, some = _score_once(model, some)
+        decisions, probabilities = scored.predict(some), scored.predict_proba(some)
         # A model fitted in Python to one class per row predicts that class.
         one_class = decisions.ndim == 1
         for row, decision, probability in zip(
@@ -101,14 +104,33 @@ def _lines(
             yield [row, *([ids[row]] if ids else []), labels, *(f"{value:.6g}" for value in probability)]
 
 
+def _score_once(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return a model and its input whose predictions are those of `model` for X, and need the scores only once."""
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(model, Pipeline):
+        return _score_once(model[-1], model[:-1].transform(X) if len(model) > 1 else X)
+    score, scores = model._checked_scores, list[Any]()
+
+    def scores_of_rows(rows: Any) -> Any:
+        if not scores:
+            scores.append(score(rows))
+        return scores[0]
+
+    model = copy(model)
+    model._checked_scores = scores_of_rows
+    return model, X
+
+
 def read_model_rows(
     source: str, reading: dict[str, Any], model: Any, info: ModelInfo, *, labeled: bool = False,
     progress: ui.Update,
-) -> Table:  # fmt: skip
-    """Read rows with the features of a model, in its order; `labeled` reads their labels too."""
+) -> tuple[Table, list[int] | None]:  # fmt: skip
+    """Read rows with the features of a model, and their order in it, if it is another; `labeled` reads labels too."""
     from skpml.tables import Columns, read_table
 
     names, kind = info.feature_names, info.feature_kind
+    order = None
     if ui.is_table(source) and kind != "embeddings" and names is not None:
         arguments = ui.table_arguments({**reading, "embeddings": None})
         given = arguments["columns"] if labeled else Columns(id=reading["id"])
@@ -127,13 +149,20 @@ def read_model_rows(
             table = read_table(source, labeled=False, **ui.table_arguments({**reading, "separator": None}))
         else:
             table = ui.read_source(source, reading, truth=True, progress=progress)
-        table = replace(table, X=_order_features(source, table, names, model))
-    if hasattr(model, "feature_names_in_") and isinstance(table.X, np.ndarray):
+        order = _find_order(source, table, names, model)
+    return table, order
+
+
+def _match_features(X: Any, order: list[int] | None, model: Any) -> Any:
+    """Return rows with the features of a model in its order, as a data frame if it was fitted to one."""
+    if order is not None:
+        X = X[:, order]
+    if hasattr(model, "feature_names_in_") and isinstance(X, np.ndarray):
         import pandas as pd
 
-        # A model that was fitted to a data frame expects one.
-        table = replace(table, X=pd.DataFrame(table.X, columns=list(model.feature_names_in_)))
-    return table
+        # Rows in a file stay there.
+        return pd.DataFrame(X, columns=list(model.feature_names_in_), copy=False)
+    return X
 
 
 def _columns_of(names: Sequence[str], info: ModelInfo) -> dict[str, Any]:
@@ -182,21 +211,22 @@ def _is_bare_matrix(source: str, kind: str) -> bool:
     return path.suffix.lower() == ".npy"
 
 
-def _order_features(source: str, table: Table, wanted: tuple[str, ...] | None, model: Any) -> Any:
-    """Return the features in the order of the model: by name, or by position if either has no names."""
-    names, X = ui.known_feature_names(table), table.X
-    if X is None:
+def _find_order(source: str, table: Table, wanted: tuple[str, ...] | None, model: Any) -> list[int] | None:
+    """Return where the features of the model are, by name; None if they are in its order, or either has no names."""
+    names, order = ui.known_feature_names(table), None
+    if table.X is None:
         raise click.ClickException(f"{source} has labels only; the model needs features")
     if wanted is not None and names is not None and names != wanted:
         position = {name: column for column, name in enumerate(names)}
         if missing := [name for name in wanted if name not in position]:
             lacks = f"{len(missing)} of the {len(wanted)} features of the model, such as {missing[0]!r}"
             raise click.ClickException(f"{source} lacks {lacks}")
-        X = X[:, [position[name] for name in wanted]]
-    if X.shape[1] != model.n_features_in_:
-        problem = f"has {X.shape[1]} features, but the model was fitted to {model.n_features_in_}"
+        order = [position[name] for name in wanted]
+    n_features = table.X.shape[1] if order is None else len(order)
+    if n_features != model.n_features_in_:
+        problem = f"has {n_features} features, but the model was fitted to {model.n_features_in_}"
         raise click.ClickException(f"{source} {problem}")
-    return X
+    return order
 
 
 @click.command()
@@ -224,16 +254,17 @@ def evaluate(
     with ui.progress_bar(f"opening {model_file}") as update:
         info, model = read_model_info(model_file), load_model(model_file)
         update(0, None, f"reading {source}")
-        table = read_model_rows(source, reading, model, info, labeled=True, progress=update)
+        table, order = read_model_rows(source, reading, model, info, labeled=True, progress=update)
         if table.truth is None:
             problem = "has no true labels to compare with; --true-tags or --true-label names their columns"
             raise click.ClickException(f"{source} {problem}")
         truth = _in_model_order(source, table.truth, table.label_names, info.label_names)
         update(0, None, "predicting")
-        decisions = model.predict(table.X)
+        scored, X = _score_once(model, _match_features(table.X, order, model))
+        decisions = scored.predict(X)
         if decisions.ndim == 1:
             raise click.ClickException(f"{model_file} predicts one class per row, not a set of labels")
-        found = metrics.evaluate(truth, model.decision_function(table.X), decisions, convention=convention)  # type: ignore[arg-type]
+        found = metrics.evaluate(truth, scored.decision_function(X), decisions, convention=convention)  # type: ignore[arg-type]
     if as_json:
         values = {name: value if math.isfinite(value) else None for name, value in found.items()}
         facts = {"model": info.model, "rows": truth.shape[0], "convention": convention, "metrics": values}

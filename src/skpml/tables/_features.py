@@ -14,11 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from skpml._validation import check_finite, check_sparse_structure
-from skpml.linalg import working_bytes
+from skpml.linalg import fits_in_memory, rows_at_once, working_bytes
 from skpml.tables._columns import check_file, format_names
 from skpml.tables._errors import Argument, TableError, check_unpacked_size, parsing
+from skpml.tables._row_store import RowStore
 
 EMBEDDING_SUFFIXES = (".npy", ".npz")
 _USUAL_KEYS = ("embeddings", "X")
@@ -63,22 +65,38 @@ def read_embeddings(
     if matrix.dtype.kind not in "buif":
         problem = f"embeddings must hold numbers, got values of type {matrix.dtype}"
         raise TableError(problem, path=path, value=matrix.dtype)
-    keep = matrix.dtype in (np.float32, np.float64)
-    matrix = matrix.astype(matrix.dtype.newbyteorder("=") if keep else np.float64, copy=False)
+    _check_n_rows(path, matrix, table, n_rows)
+    matrix = _as_floats(matrix)
     try:
         check_finite(matrix)
     except ValueError as error:
         raise TableError(str(error), path=path) from error
     release_rows(matrix)
-    _check_n_rows(path, matrix, table, n_rows)
     return matrix
+
+
+def _as_floats(matrix: Any) -> Any:
+    """Return numbers in single precision if that is exact, else in double; a large matrix is converted in a file."""
+    dtype = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
+    if matrix.dtype == dtype or fits_in_memory(matrix.shape, dtype):
+        return matrix.astype(dtype, copy=False)
+    store = RowStore()
+    for rows in gen_batches(len(matrix), rows_at_once(matrix.shape[1] * dtype.itemsize)):
+        store.add(matrix[rows].astype(dtype))
+        release_rows(matrix)
+    return store.finish()
 
 
 def release_rows(matrix: Any) -> None:
     """Give the memory of rows back that were read from a file which stays a file; they can be read again."""
-    pages = getattr(matrix, "_mmap", None)
+    while isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap):
+        matrix = matrix.base
+    # Pages of a map that may be written can hold changes that are nowhere else.
+    if not isinstance(matrix, np.memmap) or matrix.mode != "r":
+        return
+    pages: Any = matrix._mmap  # type: ignore[attr-defined]
     # Windows has no such advice, and decides by itself.
-    if pages is not None and hasattr(pages, "madvise"):
+    if hasattr(pages, "madvise"):
         pages.madvise(mmap.MADV_DONTNEED)
 
 
