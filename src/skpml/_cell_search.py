@@ -8,6 +8,7 @@ workers of dask, or on a device of PyTorch.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -29,6 +30,8 @@ _STEPS = 2
 _SAMPLED_PER_CELL = 16
 # Only duplicates make a cell this large; more of its rows would not be nearer.
 _COMPARED_PER_CELL = 8192
+# Reads of all rows on workers of dask from which on a search warns.
+_MANY_READS = 100
 
 Numbers = NDArray[np.int32]
 
@@ -58,6 +61,8 @@ def search_cells(
     rows = read_rows(X, partial(to_device, name=device), X.shape[1])
     if device is not None:
         rows = store_if_it_fits(rows, device)
+    if isinstance(rows, DaskBlocks):
+        _warn_of_reads(rows)
     # No cell is empty, so that these have enough rows.
     pivots, cells = _assign_rows(rows, _find_pivots(X), max(_SEARCHED, n_neighbors + 1))
     centers, count = _on_device_of(rows.like, pivots), min(n - 1, n_neighbors + more)
@@ -148,6 +153,18 @@ def _cut(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
     """Yield slices of rows that may be worked on at the same time; none for no rows."""
     if n_rows:
         yield from gen_batches(n_rows, rows_at_once(bytes_per_row))
+
+
+def _warn_of_reads(rows: DaskBlocks) -> None:
+    # Each row is asked for in some cells and compared in another; a group of pools is about twice as large as planned.
+    reads = _SEARCHED * rows.shape[0] // (2 * rows_at_once(_bytes_per_row(rows)))
+    if reads > _MANY_READS:
+        warnings.warn(
+            f"The search for neighbors reads the rows on the workers about {reads:,} times. Pass a graph, set "
+            "alignment_weight=0, or raise working_memory (sklearn.set_config).",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _read_pools(rows: RowBlocks, pools: Iterable[NDArray[np.intp]]) -> Iterator[Array]:

@@ -21,8 +21,9 @@ from sklearn import config_context, get_config
 
 from skpml._blocks import LazyRows, ReadRows, RowBlocks, StoredRows, Work
 
-# Sums of this many partitions are added by one task.
-_ADDED_AT_ONCE = 8
+# Sums of this many partitions are added by one task. In a tree of pairs, which dask works through depth first, the fewest
+# are in memory at once: about one for each level and two for each worker.
+_ADDED_AT_ONCE = 2
 
 
 def _dask() -> Any:
@@ -185,19 +186,22 @@ class DaskBlocks(RowBlocks):
         """Do something with every partition of the rows, see :meth:`RowBlocks.visit`; the sums come back."""
         given = [None if each is None else self.to_rows(each).parts for each in arrays]
         run = _dask().delayed(_run, pure=False)
-        tasks = []
+        rows, sums = [], []
         for place, source in enumerate(self._sources):
             own = [None if parts is None else parts[place] for parts in given]
             kept = source if features else None
-            tasks.append(run(work, self._map, self._n_columns, get_config()["working_memory"], kept, *own))
-        tasks = list(_dask().persist(*tasks))
-        described = _dask().delayed(_describe)(tasks[0])
-        kinds, sums = _dask().compute(described, _add_up([task[1] for task in tasks]))
+            found = run(work, self._map, self._n_columns, get_config()["working_memory"], kept, *own)
+            rows.append(found[0])
+            sums.append(found[1])
+        described = _dask().delayed(_describe)(rows[0])
+        # Only the rows are kept: the sums of a partition, such as a Gram matrix, are freed when they have been added.
+        *rows, described, added = _dask().persist(*rows, described, _add_up(sums))
+        kinds, total = _dask().compute(described, added)
         made = [
-            Parts([task[0][place] for task in tasks], (self.shape[0], *shape[1:]), dtype)
+            Parts([part[place] for part in rows], (self.shape[0], *shape[1:]), dtype)
             for place, (shape, dtype) in enumerate(kinds)
         ]
-        return made, sums
+        return made, total
 
 
 @dataclass(frozen=True)
@@ -226,8 +230,8 @@ def _take_rows(source: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
     return np.asarray(source)[rows]
 
 
-def _describe(found: tuple[list[Any], list[Any]]) -> list[tuple[tuple[int, ...], Any]]:
-    return [(each.shape, each.dtype) for each in found[0]]
+def _describe(rows: list[Any]) -> list[tuple[tuple[int, ...], Any]]:
+    return [(each.shape, each.dtype) for each in rows]
 
 
 def _add_up(sums: list[Any]) -> Any:

@@ -310,7 +310,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if is_dask(X):
             if self._takes_dask and reset:
                 return self._validate_dask(X)
-            X = X.compute()
+            X = self._bring_rows(X)
         if is_views(X):
             X = self._side_by_side(X, reset=reset)
         elif reset:
@@ -328,6 +328,18 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
             self._view_columns: Columns = column_groups(getattr(self, "views", None), X.shape[1], names)
         return X
 
+    def _bring_rows(self, X: Any) -> Any:
+        """Return rows in memory, and warn if they were those of a dask array or data frame."""
+        if not is_dask(X):
+            return X
+        warnings.warn(
+            f"{type(self).__name__} brings all rows of X to this process; the methods that keep them on the workers "
+            "of Dask are PMLMA, CandidateLikelihood and CandidateRidge, in fit but not in partial_fit.",
+            UserWarning,
+            stacklevel=self._level_of_caller(),
+        )
+        return X.compute()
+
     def _validate_dask(self, X: Any) -> DaskRows:
         """Check the rows of a dask array or data frame where they are, for a fit."""
         if getattr(self, "views", None) is not None or getattr(self, "device", None) is not None:
@@ -335,6 +347,12 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         names, X = getattr(X, "columns", None), as_dask_array(X)
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+        if not isinstance(X._meta, np.ndarray):
+            raise TypeError(
+                f"A fit needs NumPy arrays as blocks of the dask array X, but they are {type(X._meta).__name__}: pass "
+                "X.map_blocks(lambda block: block.toarray(), dtype=X.dtype) for sparse ones, or X.compute() if it fits "
+                "in memory."
+            )
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X should hold numbers, but the type of its values is {X.dtype}.")
         X = drop_empty_partitions(X if X.dtype in _DTYPES else X.astype(np.float64))
@@ -355,10 +373,12 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         names, array = getattr(X, "columns", None), as_dask_array(X)
 
-        example = np.asarray(getattr(self, method)(_add_names(np.zeros((1, array.shape[1])), names)))
+        first = _add_names(np.zeros((1, array.shape[1]), array.dtype), names)
+        example = np.asarray(getattr(self, method)(first))
 
-        def work(rows: NDArray[Any]) -> NDArray[Any]:
-            if not len(rows):
+        def work(rows: Any) -> NDArray[Any]:
+            # Blocks may be sparse matrices, which have no length.
+            if not rows.shape[0]:
                 return np.empty((0, *example.shape[1:]), example.dtype)
             return np.asarray(getattr(self, method)(_add_names(rows, names)))
 

@@ -20,7 +20,7 @@ from skpml._blocks import transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
-from skpml._validation import check_device, check_parameters, check_verified, is_dask
+from skpml._validation import check_device, check_parameters, check_verified
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.candidate_likelihood._batches import Member, Sums, learn_rows, sum_rows
 from skpml.candidate_likelihood._in_blocks import (
@@ -295,7 +295,7 @@ class CandidateLikelihood(BasePMLClassifier):
         """
         self._votes, self._verified = None, None
         try:
-            return self._fit_batch(X.compute() if is_dask(X) else X, y, classes)
+            return self._fit_batch(self._bring_rows(X), y, classes)
         finally:
             del self._votes, self._verified
 
