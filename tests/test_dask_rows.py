@@ -85,6 +85,18 @@ def test_candidate_likelihood_on_threads_equals_the_local_fit(name):
     assert found.selection_["members"] == expected.selection_["members"]
 
 
+def test_candidate_likelihood_of_few_rows_is_that_of_the_same_rows_in_memory():
+    X, Y = rows()
+    lazy = da.from_array(X, chunks=(90, 6))
+    model = CandidateLikelihood(effort="quick", random_state=0)
+    expected = model.fit(X, Y).predict_proba(X)
+    assert len(model.selection_["members"]) > 3
+    found = model.fit(lazy, Y)
+    assert_allclose(found.predict_proba(X), expected, atol=1e-9)
+    with config_context(working_memory=0.5 * X.nbytes / 2**20):
+        assert len(model.fit(lazy, Y).selection_["members"]) <= 3
+
+
 @pytest.mark.slow
 def test_candidate_likelihood_on_worker_processes_equals_the_local_fit(client):
     X, Y = rows(n=900)

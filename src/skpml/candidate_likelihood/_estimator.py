@@ -390,6 +390,9 @@ class CandidateLikelihood(BasePMLClassifier):
         verified = check_verified(self._verified, Y.shape, names=self.classes_)
         if self._needs_blocks(X, verified):
             return self._fit_in_blocks(X, Y, chosen, rates, random, report)
+        if isinstance(X, DaskRows):
+            # They are few, and more settings are averaged in memory.
+            X = X[:]
         scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
         labels = Y.astype(np.float64, copy=False)
         maps, mapped = self._map(scaled, random, self._widths(chosen))
@@ -462,7 +465,10 @@ class CandidateLikelihood(BasePMLClassifier):
         return eta
 
     def _needs_blocks(self, X: Any, verified: NDArray[np.int8] | None) -> bool:
-        """Whether the mapped features of one kernel width would not fit into scikit-learn's ``working_memory``."""
+        """Whether the mapped features of one kernel width would not fit into scikit-learn's ``working_memory``.
+
+        Nor the rows themselves, if they are not in memory yet.
+        """
         special = self._votes is not None or verified is not None
         if isinstance(X, DaskRows):
             if special or not self._has_anchors:
@@ -470,7 +476,8 @@ class CandidateLikelihood(BasePMLClassifier):
                     "votes, verified cells and another feature_map need X in memory: pass X.compute() instead of a "
                     "dask array."
                 )
-            return True
+            if not fits_in_memory(X.shape, X.dtype):
+                return True
         if special or not self._has_anchors or hasattr(self, "_given_folds"):
             return False
         n_anchors = self.n_anchors or default_n_anchors(X.shape[0])
