@@ -108,7 +108,10 @@ def audit_in_blocks(
     keys = hash_rows(features)
     order = np.argsort(keys, kind="stable")
     others = np.setdiff1d(np.arange(len(Y)), some, assume_unique=True)
-    size = max(min(BLOCK_ROWS, rows_at_once(8 * X.shape[1])), 1)
+    size = BLOCK_ROWS
+    if not scipy.sparse.issparse(X):
+        # Each block learns from the checked rows again, so blocks of wide rows are not too small either.
+        size = int(np.clip(rows_at_once(8 * X.shape[1]), BLOCK_ROWS // 5, BLOCK_ROWS))
     blocks = np.array_split(others, -(-len(others) // size))
     for number, rows in enumerate(blocks):
         share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / len(blocks)
