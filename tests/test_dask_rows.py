@@ -1,6 +1,7 @@
 """A fit to a dask array is the fit to the same rows in memory, and its rows stay on the workers."""
 
 import os
+import re
 import threading
 import time
 import warnings
@@ -191,12 +192,21 @@ def test_few_rows_come_to_the_caller(alignment_weight, monkeypatch):
     assert_allclose(found, model.fit(X, Y).confidences_, atol=1e-6)
 
 
-def test_a_search_that_reads_the_rows_often_says_so():
+def test_a_search_that_reads_the_rows_often_says_how_often(monkeypatch):
     X, Y = rows(12_000)
     lazy = da.from_array(X, chunks=(3000, 6))
+    reads, take = [], DaskRows.__getitem__
+
+    def count(self, numbers):
+        reads.append(numbers)
+        return take(self, numbers)
+
+    monkeypatch.setattr(DaskRows, "__getitem__", count)
     model = PMLMA(n_anchors=20, tol=1, random_state=0)
-    with config_context(working_memory=0.3), pytest.warns(UserWarning, match="about 117 times. Pass a graph"):
+    with config_context(working_memory=0.6), pytest.warns(UserWarning, match="Pass a graph") as caught:
         model.fit(lazy, Y)
+    (announced,) = re.findall(r"about (\d+) times", str(caught[0].message))
+    assert 0.7 * len(reads) < int(announced) < 1.4 * len(reads)
     with config_context(working_memory=64), warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         model.fit(lazy, Y)
@@ -369,9 +379,10 @@ def test_a_warning_says_when_all_rows_are_brought():
         model = get_method(name).estimator_class
         assert (f" {model.__name__}" in str(caught[0].message)) == model._takes_dask
     batches = PMLMA(n_anchors=40, random_state=0).partial_fit(X, Y)
-    with pytest.warns(UserWarning, match="in fit but not in partial_fit") as caught:
-        batches.partial_fit(lazy, Y)
-    assert caught[0].filename == __file__
+    for model in (batches, PMLMA(n_anchors=40, random_state=0)):
+        with pytest.warns(UserWarning, match="PMLMA brings all rows .* no partial_fit") as caught:
+            model.partial_fit(lazy, Y)
+        assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         CandidateRidge().fit(lazy, Y).predict(lazy)

@@ -62,7 +62,7 @@ def search_cells(
     if device is not None:
         rows = store_if_it_fits(rows, device)
     if isinstance(rows, DaskBlocks):
-        _warn_of_reads(rows)
+        _warn_of_reads(rows, n_neighbors + more)
     # No cell is empty, so that these have enough rows.
     pivots, cells = _assign_rows(rows, _find_pivots(X), max(_SEARCHED, n_neighbors + 1))
     centers, count = _on_device_of(rows.like, pivots), min(n - 1, n_neighbors + more)
@@ -155,9 +155,9 @@ def _cut(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
         yield from gen_batches(n_rows, rows_at_once(bytes_per_row))
 
 
-def _warn_of_reads(rows: DaskBlocks) -> None:
-    # Each row is asked for in some cells and compared in another; a group of pools is about twice as large as planned.
-    reads = _SEARCHED * rows.shape[0] // (2 * rows_at_once(_bytes_per_row(rows)))
+def _warn_of_reads(rows: DaskBlocks, count: int) -> None:
+    # Each row is compared in its own cell, asks for others, and is measured with its neighbors.
+    reads = (_SEARCHED + count + 2) * rows.shape[0] // rows_at_once(_bytes_per_row(rows))
     if reads > _MANY_READS:
         warnings.warn(
             f"The search for neighbors reads the rows on the workers about {reads:,} times. Pass a graph, set "

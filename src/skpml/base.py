@@ -264,7 +264,7 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._check_parameters()
         labels = encode_labels(y.compute() if is_dask(y) else y)
         seen: int = getattr(self, "_n_rows_seen", 0)
-        X = self._validate_features(X, reset=not seen)
+        X = self._validate_features(self._bring_rows(X), reset=not seen)
         _check_lengths(X, labels)
         named = None if classes is None else np.unique(np.asarray(classes))
         if not seen:
@@ -333,8 +333,8 @@ class BasePMLClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not is_dask(X):
             return X
         warnings.warn(
-            f"{type(self).__name__} brings all rows of X to this process; the methods that keep them on the workers "
-            "of Dask are PMLMA, CandidateLikelihood and CandidateRidge, in fit but not in partial_fit.",
+            f"{type(self).__name__} brings all rows of X to this process. A fit of PMLMA, CandidateLikelihood or "
+            "CandidateRidge keeps them on the workers of Dask, but no partial_fit does.",
             UserWarning,
             stacklevel=self._level_of_caller(),
         )

@@ -25,8 +25,9 @@ from skpml.likelihood import ENOUGH_CANDIDATES, certify_drops, learn_from_verifi
 from skpml.linalg import rows_at_once
 from skpml.tables import release_rows
 
-# Rows that are audited as a whole; of more rows, so many are, and the others are judged in blocks of at most as many.
+# Tables of up to so many rows are audited as a whole.
 MOST_AUDITED = 200_000
+# Of larger ones, so many random rows are, and the others are judged in blocks of at most as many.
 BLOCK_ROWS = 100_000
 # Rows whose verified cells are learned from: time grows with the third power of their number.
 _MOST_CHECKED = 2_000
@@ -162,14 +163,16 @@ def audit_in_blocks(
 
 
 def hash_rows(X: Any) -> NDArray[np.uint64]:
-    """Return a number for each row of a matrix, a CSR matrix or a data frame: equal for equal rows, else different.
+    """Return a number for each row of a matrix, a CSR matrix or a data frame: equal for equal rows, else hardly ever.
 
-    Each value is mixed with the number of its column; a 0 counts nothing, so that sparse matrices need not store it.
+    Each value, in double precision, is mixed with the number of its column; a 0 counts nothing, so that sparse matrices
+    need not store it.
     """
     keys = np.random.default_rng(0).integers(np.iinfo(np.uint64).max, size=X.shape[1], dtype=np.uint64)
     of_zeros = _mix(keys)
     if scipy.sparse.issparse(X):
         values = X.copy()
+        values.sum_duplicates()
         values.eliminate_zeros()
         bits = np.asarray(values.data, dtype=np.float64).view(np.uint64)
         terms = _mix(bits + keys[values.indices]) - of_zeros[values.indices]
@@ -197,7 +200,7 @@ def _check_rows(X: Any) -> None:
     if isinstance(X, np.ndarray) or scipy.sparse.issparse(X):
         for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
             check_finite(X[rows], first_row=rows.start)
-        release_rows(X)
+            release_rows(X)
 
 
 def _learn(
