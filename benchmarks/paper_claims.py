@@ -23,13 +23,15 @@ from skpml.experiments import format_number, greater_is_better, metric_title
 Verdict = tuple[str, str]
 # Of the 150 cases of the paper, 30 configurations by five metrics.
 TOP_TWO = 133 / 150
+UNKNOWN = "fewer than two configurations are complete"
 
 RULES = (
-    "Rules: the first claim holds if the share is at least the published one. A claim about tests holds if p < 0.05 in "
-    "each, does not hold if another method is better with p < 0.05 in one, and cannot be decided otherwise. A claim "
-    "about ranks holds or not by their order. The last claim holds if PML-MA loses less than both others on every data "
-    "set, and does not hold if one of them loses less in the mean. p-values are over configurations and not corrected. "
-    "Cases and losses are compared as printed, with three digits."
+    "Rules: the first claim holds if the share is at least the published one. That about Wilcoxon's tests holds if "
+    "p < 0.05 in each, and does not hold if another method is better with p < 0.05 in one; that about Friedman's holds "
+    "if p < 0.05 in each. Claims about ranks hold or not by their order. The last claim holds if PML-MA loses less than "
+    "both others on every data set, and does not hold if one of them loses no more in the mean. Otherwise a claim cannot "
+    "be decided. p-values are over configurations and not corrected. Cases and losses are compared as printed, with "
+    "three digits."
 )
 
 
@@ -45,7 +47,7 @@ def tabulate_claims(stored: Stored) -> str:
     counts = {name: len(tables[name][AP]) for name in columns}
     rows = []
     for claim, judge in CLAIMS.items():
-        verdicts = [judge(tables[name]) if counts[name] > 1 else (OPEN, "not run") for name in columns]
+        verdicts = [judge(tables[name]) if counts[name] > 1 else (OPEN, UNKNOWN) for name in columns]
         rows.append((claim, *(f"{verdict}: {measured}" for verdict, measured in verdicts)))
     titles = ("claim of the paper", *(f"{title} (N = {counts[name]})" for name, title in columns.items()))
     return f"{make_table(titles, rows)}\n\n{RULES}"
@@ -72,9 +74,9 @@ def judge_lowest_ranks(tables: MetricTables) -> Verdict:
         best = min(ranks, key=lambda label: (ranks[label], label != PMLMA))
         first += best == PMLMA
         if best != PMLMA:
-            numbers = (format_number(ranks[label], 2) for label in (best, PMLMA))
-            others.append(f"{metric_title(metric)} {best} {' against '.join(numbers)}")
-    measured = "; ".join([f"in {first} of {len(tables)}", *others])
+            numbers = (f"{label} {format_number(ranks[label], 2)}" for label in (best, PMLMA))
+            others.append(f"{metric_title(metric).lower()}: {', '.join(numbers)}")
+    measured = "; ".join([f"lowest in {first} of {len(tables)}", *others])
     return HOLDS if not others else FAILS, measured
 
 
@@ -88,7 +90,7 @@ def judge_wilcoxon(tables: MetricTables) -> Verdict:
             better += certain and test.effect_size > 0
             if certain and test.effect_size < 0:
                 worse.append(f"{test.method} in {metric_title(metric).lower()}")
-    measured = f"in {better} of {n} tests" + (f"; worse than {', '.join(worse)}" if worse else "")
+    measured = f"better in {better} of {n} tests" + (f"; worse than {', '.join(worse)}" if worse else "")
     return HOLDS if better == n else FAILS if worse else OPEN, measured
 
 
@@ -99,7 +101,7 @@ def judge_friedman(tables: MetricTables) -> Verdict:
         format_number(value, 2)
         for value in (min(test.f_statistic for test in found), found[0].critical_value)
     )
-    measured = f"in {certain} of {len(found)}; F at least {smallest} (critical {critical})"
+    measured = f"rejected in {certain} of {len(found)}; F at least {smallest} (critical {critical})"
     return HOLDS if certain == len(found) else OPEN, measured
 
 
@@ -127,12 +129,12 @@ def judge_stability(tables: MetricTables) -> Verdict:
     if losses.empty:
         return OPEN, "no data set has two amounts of noise"
     others = ["particle", "pml-ni"]
-    means = losses.mean()
+    means = as_printed(losses.mean())
     always = losses[others].gt(losses[PMLMA], axis=0).all(axis=None)
     verdict = HOLDS if always else OPEN if (means[others] > means[PMLMA]).all() else FAILS
     listed = ", ".join(f"{label} {format_number(means[label], 3)}" for label in (PMLMA, *others))
     what = "average precision lost from the least to the most noise"
-    return verdict, f"{what}, mean of {len(losses)} data sets: {listed}"
+    return verdict, f"{what}, mean over data sets with several amounts ({len(losses)}): {listed}"
 
 
 def lose_by_noise(table: pd.DataFrame) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import scipy.stats
@@ -31,7 +32,7 @@ COMMON = {metric: common for common, metric in PUBLISHED_METRIC.items()}
 # A new draw of the noise changes a result as much.
 EQUAL = 0.01
 PMLMA, OURS, FLOOR = "pml-ma", "candidate-likelihood", "ridge on candidates"
-FLOORS = (FLOOR, "ridge, larger search")
+FLOORS = (FLOOR, "ridge with larger search")
 PAIRS = (*((one, floor) for one in (PMLMA, OURS) for floor in FLOORS), (OURS, PMLMA))
 DIGITS = 3
 
@@ -96,10 +97,10 @@ def count_differences(gains: pd.Series) -> tuple[int, int, int]:
 
 
 def judge(counts: tuple[int, int, int]) -> str:
-    """Say in a word how results stand beside the published ones."""
+    """Describe in a word how results stand beside the published ones."""
     better, _, worse = counts
     if not (n := sum(counts)):
-        return "not run"
+        return "not complete"
     if worse <= n / 10:
         return "better" if better > n / 2 else "reproduced"
     return "below" if worse > n / 2 else "mixed"
@@ -144,12 +145,12 @@ def mean_ranks(tables: MetricTables) -> dict[str, float]:
     return ranks.mean().to_dict()
 
 
-def as_printed(table: pd.DataFrame) -> pd.DataFrame:
-    return table.round(DIGITS)
+def as_printed(values: Any) -> Any:
+    return values.round(DIGITS)
 
 
 def format_interval(gains: pd.Series) -> str:
-    """Format a mean and its 95 % interval by Student's distribution."""
+    """Format a mean and its 95 % interval by Student's distribution, which needs two values."""
     if len(gains) < 2:
         return format_signed(gains.mean())
     low, high = scipy.stats.ttest_1samp(gains, 0.0).confidence_interval(0.95)

@@ -103,7 +103,7 @@ def describe_extent(stored: Stored) -> str:
              f"{n_complete} of {len(missing)}")
         )  # fmt: skip
         notes += describe_missing(results, missing)
-    titles = ("suite", "configurations", "methods, floor and ceiling", "seeds", "folds", "runs stored", "runs failed",
+    titles = ("suite", "configurations", "methods, floors and ceiling", "seeds", "folds", "runs stored", "runs failed",
               "configurations complete for all")  # fmt: skip
     text = (
         "The first seed of `paper-seeds` is that of `paper`. A result counts if all of its runs are there; no mean is "
@@ -177,7 +177,7 @@ def summarize_published(stored: Stored) -> list[str]:
         groups: dict[str, list[str]] = {}
         for label in (label for label in stored.paper_methods if label in results.labels()):
             groups.setdefault(judge(count_differences(gains[label])), []).append(label)
-        order = ("reproduced", "better", "mixed", "below", "not run")
+        order = ("reproduced", "better", "mixed", "below", "not complete")
         text = "; ".join(f"*{word}* {', '.join(groups[word])}" for word in order if word in groups)
         lines.append(f"The published average precision, {how}: {text}.")
     return lines
@@ -187,9 +187,9 @@ def summarize_ranks(stored: Stored) -> list[str]:
     """Where PML-MA stands among the paper's methods, and which methods lead in average precision."""
     tables = paper_tables(stored)
     hows = {
-        "tuned": "all tuned without true labels",
-        "common": "the same with Hamming loss by the common threshold, which is the rule of PML-MA for all",
-        "settings": "the eight others with the paper's settings",
+        "tuned": "All tuned without true labels",
+        "common": "All tuned, with the Hamming loss of the common threshold, which is PML-MA's own rule",
+        "settings": "The eight others with the paper's settings",
     }
     lines = [
         describe_rank(mean_ranks(tables[name]), len(tables[name][AP]), how) for name, how in hows.items()
@@ -204,14 +204,14 @@ def summarize_ranks(stored: Stored) -> list[str]:
 
 def describe_rank(ranks: dict[str, float], n: int, how: str) -> str:
     if not n:
-        return f"The paper's methods, {how}, cannot be ranked: no configuration is complete for all."
+        return f"{how}, the paper's methods cannot be ranked: no configuration is complete for all."
     order = sorted(ranks, key=lambda label: ranks[label])
     place = order.index(PMLMA)
     near = order[0] if place else order[1]
     numbers = {label: format_number(ranks[label], 2) for label in (PMLMA, near)}
     return (
-        f"Of the paper's {len(order)} methods, {how}, {PMLMA} is number {place + 1} on {count_configurations(n)} by the "
-        f"mean of its ranks in the five metrics: {numbers[PMLMA]}, {near} {numbers[near]}."
+        f"{how}, {PMLMA} is number {place + 1} of the paper's {len(order)} methods on {count_configurations(n)}, by the "
+        f"mean of the average ranks in five metrics: {PMLMA} {numbers[PMLMA]}, {near} {numbers[near]}."
     )
 
 
@@ -220,7 +220,7 @@ def keep_methods(results: Results, labels: list[str]) -> Results:
 
 
 def describe_leaders(ranking: Ranking, label: str) -> list[str]:
-    """How often a method is best in average precision, its rank, and which methods Nemenyi's test cannot tell from it."""
+    """How often a method is best in average precision, its rank, and which methods are not significantly different."""
     if label not in ranking.average_ranks or ranking.nemenyi is None:
         return []
     ranks, distance = ranking.average_ranks, ranking.nemenyi.critical_difference
@@ -234,7 +234,8 @@ def describe_leaders(ranking: Ranking, label: str) -> list[str]:
     return [
         f"In average precision, {label} is best of {len(ranks)} methods on {best} of "
         f"{count_configurations(ranking.n)}; its average rank is {format_number(ranks[label], 2)}. By Nemenyi's test "
-        f"(critical difference {format_number(distance, 2)}) it cannot be told from {', '.join(near) or 'no other'}."
+        f"(critical difference {format_number(distance, 2)}) the difference is not significant for "
+        f"{', '.join(near) or 'no other method'}."
     ]
 
 
@@ -252,14 +253,14 @@ def describe_pair(one: str, other: str, pair: Pair) -> str:
     if pair.data_test is None:
         return f"{start}: average precision {counts}. They are of one data set."
     mean, p_value = pair.data_gains.mean(), pair.data_test.p_value
-    verdict = "no difference is shown"
+    verdict = "no difference is shown by Wilcoxon's test"
     if p_value < LEVEL:
-        verdict = f"a {'gain' if mean > 0 else 'loss'}"
+        verdict = f"a {'gain' if mean > 0 else 'loss'}, by Wilcoxon's test"
         if abs(round(mean, DIGITS)) <= EQUAL:
-            verdict += f" of at most the {EQUAL} that is called equal"
+            verdict += f", of at most the {EQUAL} that is called equal"
     return (
         f"{start}: {verdict}. Mean difference in average precision over the {len(pair.data_gains)} data sets "
-        f"{format_interval(pair.data_gains)} (95 % interval), Wilcoxon p {format_p_sign(p_value)}; {counts}."
+        f"{format_interval(pair.data_gains)} (95 % interval), p {format_p_sign(p_value)}; {counts}."
     )
 
 
@@ -458,7 +459,7 @@ def tabulate_hamming(stored: Stored) -> str:
         for label in stored.paper.labels()
     ]  # fmt: skip
     titles = ("method", "own threshold", "rank", "common threshold", "rank", "published")
-    text = f"Means over the {len(names)} configurations that are complete for every method."
+    text = f"Means over the {len(names)} configurations that are complete for every ranked method."
     return f"{text}\n\n{make_table(titles, rows)}"
 
 
@@ -469,10 +470,12 @@ def tabulate_choices(results: Results) -> str:
         records = [
             r for name in results.suite.configurations for r in results.cells[entry.label, name].records
         ]
-        grid = entry.tuning.grid if entry.tuning else None
+        grid = entry.tuning.grid if entry.tuning else {}
         known = [record["converged"] for record in records if record.get("converged") is not None]
         stopped = f"{known.count(False)} of {len(known)}" if known else "–"
-        for parameter, values in (grid or {}).items() if records else ():
+        if known and not grid:
+            rows.append((entry.label, *["–"] * 4, stopped))
+        for parameter, values in grid.items() if records else ():
             chosen = [record["chosen"][parameter] for record in records]
             ends = (f"{value:g} ({format_number(100 * chosen.count(value) / len(chosen), 0)} %)"
                     for value in (min(values), max(values)))  # fmt: skip

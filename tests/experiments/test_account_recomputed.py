@@ -50,6 +50,17 @@ def read_tables(text: str) -> list[list[dict[str, str]]]:
     return tables
 
 
+def complete_names(means: dict[str, dict[tuple[str, str], float]], metrics: list[str]) -> list[str]:
+    """The configurations on which all nine methods are complete."""
+    names = [
+        name
+        for name in load_suite("paper").configurations
+        if all((label, name) in means[metric] for label in NINE for metric in metrics)
+    ]
+    assert names
+    return names
+
+
 def sign_of(metric: str) -> int:
     return 1 if RUN_METRICS[metric].greater_is_better else -1
 
@@ -60,12 +71,22 @@ def signed(value: float) -> str:
 
 
 def interval(gains: np.ndarray) -> str:
+    if len(gains) == 1:
+        return signed(gains[0])
     half = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
     return f"{signed(gains.mean())} [{signed(gains.mean() - half)}, {signed(gains.mean() + half)}]"
 
 
 def show(p_value: float) -> str:
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+
+
+def show_test(gains: np.ndarray) -> str:
+    return show(compute_p_value(gains)) if len(gains) > 1 else "–"
+
+
+def percent(share: float) -> str:
+    return str(round(100 * share)).replace("-", "−")
 
 
 def by_data(names: list[str], values: np.ndarray) -> np.ndarray:
@@ -81,12 +102,7 @@ def by_data(names: list[str], values: np.ndarray) -> np.ndarray:
 )
 def test_mean_ranks_of_the_nine_methods(account, means, column, hamming):
     metrics = [hamming, *PAPER[1:]]
-    names = [
-        name
-        for name in load_suite("paper").configurations
-        if all((label, name) in means[metric] for label in NINE for metric in metrics)
-    ]
-    assert names
+    names = complete_names(means, metrics)
     ranks = []
     for metric in metrics:
         values = np.array([[means[metric][label, name] for label in NINE] for name in names])
@@ -116,10 +132,10 @@ def test_gains_with_intervals_over_configurations_and_data_sets(account, means):
             exact_by_data = np.round(sign_of(metric) * -np.diff(columns)[:, 0], 12)
             assert row["N"] == str(len(names))
             assert row["mean difference"] == interval(gains)
-            assert row["p (Wilcoxon)"] == show(compute_p_value(exact))
+            assert row["p (Wilcoxon)"] == show_test(exact)
             assert row["data sets"] == str(len(mean_by_data))
             assert row["mean difference over data sets"] == interval(mean_by_data)
-            assert row["p over data sets"] == show(compute_p_value(exact_by_data))
+            assert row["p over data sets"] == show_test(exact_by_data)
 
 
 def test_the_correction_of_holm(account, means):
@@ -147,4 +163,44 @@ def test_the_noise_gap(account, means):
                 if ceiling - floor >= 0.002:
                     shares.append((found[row["method"], name] - floor) / (ceiling - floor))
         assert row["N"] == str(len(shares))
-        assert row["average precision, median %"] == f"{100 * np.median(shares):.0f}".replace("-", "−")
+        if shares:
+            assert row["average precision, median %"] == percent(np.median(shares))
+            quartiles = (percent(np.quantile(shares, q)) for q in (0.25, 0.75))
+            assert row["quartiles"] == " to ".join(quartiles)
+            assert row["above the floor"] == str(sum(share > 0 for share in shares))
+
+
+@pytest.mark.parametrize(
+    ("column", "hamming"),
+    [("all tuned", "hamming_loss"), ("all tuned, common threshold", "hamming_loss_common")],
+)
+def test_the_claims_about_cases_and_tests(account, means, column, hamming):
+    names = complete_names(means, [hamming, *PAPER[1:]])
+    n_top = n_better = n_rejected = 0
+    smallest = np.inf
+    worse = []
+    for metric in (hamming, *PAPER[1:]):
+        values = np.array([[means[metric][label, name] for label in NINE] for name in names])
+        printed = sign_of(metric) * values.round(3)
+        n_top += int(((printed > printed[:, :1]).sum(axis=1) < 2).sum())
+        exact = sign_of(metric) * values.round(12)
+        for label, other in zip(NINE[1:], exact[:, 1:].T, strict=True):
+            gains = np.round(exact[:, 0] - other, 12)
+            if compute_p_value(gains) < 0.05:
+                balance = (stats.rankdata(np.abs(gains[gains != 0])) * np.sign(gains[gains != 0])).sum()
+                n_better += balance > 0
+                worse += [label] * int(balance < 0)
+        ranks = stats.rankdata(-exact, axis=1).mean(axis=0)
+        n, k = exact.shape
+        chi2 = 12 * n / (k * (k + 1)) * ((ranks**2).sum() - k * (k + 1) ** 2 / 4)
+        f_statistic = (n - 1) * chi2 / (n * (k - 1) - chi2)
+        smallest = min(smallest, f_statistic)
+        n_rejected += stats.f.sf(f_statistic, k - 1, (k - 1) * (n - 1)) < 0.05
+    (rows,) = read_tables(account["The claims of the paper"])
+    cells = [row[f"{column} (N = {len(names)})"] for row in rows]
+    assert f": {n_top} of {5 * len(names)} (" in cells[0]
+    assert ("**holds**" in cells[0]) == (n_top / (5 * len(names)) >= 133 / 150)
+    assert f"better in {n_better} of 40 tests" in cells[2]
+    assert ("**does not hold**" in cells[2]) == bool(worse)
+    assert ("**holds**" in cells[2]) == (n_better == 40)
+    assert f"rejected in {n_rejected} of 5; F at least {smallest:.2f}" in cells[3]

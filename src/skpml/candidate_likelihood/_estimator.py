@@ -520,6 +520,15 @@ class CandidateLikelihood(BasePMLClassifier):
                 fits[fit.setting] = fit, spectrum
                 total += probabilities_of(fit, spectrum)
         self._keep(chosen.members, widths, fits)
+        steps = [len(fit.history) for fit, _ in fits.values() if not fit.converged]
+        if not self.converged_ and max(steps) < self.max_iter:
+            warnings.warn(
+                f"{type(self).__name__} had not converged after {max(steps)} passes over the rows, the most that it "
+                "makes over rows whose mapped features do not fit in memory. A larger working_memory "
+                "(sklearn.set_config) begins nearer to the solution.",
+                ConvergenceWarning,
+                stacklevel=self._level_of_caller(),
+            )
         return self._finish(total / len(chosen.members), Y, rows, chosen, X.dtype).astype(X.dtype, copy=False)
 
     def _fit_votes(
@@ -784,14 +793,6 @@ class CandidateLikelihood(BasePMLClassifier):
         slowest = max(fits, key=lambda fit: len(fit.history))
         converged = self.effort == "quick" or all(fit.converged for fit in fits)
         self._record({"objective": slowest.history}, converged=converged)
-        if not converged and self.n_iter_ < self.max_iter:
-            warnings.warn(
-                f"{type(self).__name__} had not converged after {self.n_iter_} passes over the rows, the most that it "
-                "makes over rows whose mapped features do not fit in memory. A larger working_memory "
-                "(sklearn.set_config) begins nearer to the solution.",
-                ConvergenceWarning,
-                stacklevel=self._level_of_caller(),
-            )
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return np.concatenate([self._block_scores(X[rows]) for rows in gen_batches(X.shape[0], _SCORED_ROWS)])
