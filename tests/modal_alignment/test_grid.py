@@ -94,7 +94,8 @@ def test_labels_without_candidates_and_rows_without():
 def test_more_labels_than_rows():
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(12, 30)), (rng.random((12, 20)) < 0.4).astype(float)
-    assert_equals_single_fits(X, Y, neighbor_similarity(X), VALUES, 1e-7, tol=1e-8, max_iter=40)
+    # The stop rule is coarser than the agreement, so that rounding does not decide about an iteration.
+    assert_equals_single_fits(X, Y, neighbor_similarity(X), VALUES, 1e-7, tol=1e-5, max_iter=40)
 
 
 def test_no_graph():
