@@ -9,7 +9,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
 from skpml import PMLMA, CandidateLikelihood
-from skpml._blocks import LazyRows, ReadRows, StoredRows, multiply_rows, transform_rows
+from skpml._blocks import (
+    DeviceRows,
+    LazyRows,
+    ReadRows,
+    StoredRows,
+    bring_to_device,
+    compute_in_batches,
+    multiply_rows,
+    transform_rows,
+)
+from skpml._ordering import row_order
 from skpml.features import LinearMap, RangeScaler, RBFAnchors, fit_map
 from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor, rows_at_once
@@ -192,6 +202,26 @@ def test_memory_of_candidate_likelihood_does_not_grow_with_the_mapped_features()
 
 
 @pytest.mark.slow
+def test_memory_of_candidate_likelihood_is_a_few_times_that_of_the_labels():
+    """10,000 rows more have 4 MB of labels in single precision; what is computed from them in batches has 8 MiB."""
+    options = dict(family="logistic", at_least_one=False, gamma=0.3, noise_rate=0.2, kernel_width=1.0)
+    model = CandidateLikelihood(**options, n_anchors=300, max_iter=2, random_state=0, on_empty="ignore")
+    tables = (rows(n=n, d=8, c=100, dtype=np.float32) for n in (10_000, 20_000))
+    small, large = (trace_peak(model.fit, X, Y.astype(np.uint8)) for X, Y in tables)
+    assert large - small < 6 * 4e6
+
+
+def test_batches_give_what_all_rows_give():
+    _, Y = rows(dtype=np.float32)
+    seen = []
+    with config_context(working_memory=SMALL):
+        found = compute_in_batches(lambda a, b: seen.append(len(a)) or np.exp(a[:, :4]) * b, Y, Y)
+    assert len(seen) > 3
+    assert found.dtype == np.float32
+    assert_allclose(found, np.exp(Y) * Y, rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_memory_of_the_search_in_cells_is_less_than_that_of_the_rows():
     """Lists of cells and neighbors: less than 1.2 KB for each row, of any width."""
     rng = np.random.default_rng(0)
@@ -217,6 +247,33 @@ def test_pml_ma_with_torch_is_the_same(torch, feature_map, memory):
     for name in ("coef_", "confidences_", "prototypes_", "basis_"):
         assert isinstance(getattr(found, name), np.ndarray)
         assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-8, err_msg=name)
+
+
+def test_rows_on_a_device_are_the_rows(torch):
+    X, Y = rows()
+    found = bring_to_device(X, "cpu")
+    assert isinstance(found, DeviceRows)
+    assert bring_to_device(found, "cpu") is found
+    some = np.array([5, 3, 3, 399])
+    assert_array_equal(found[some], X[some])
+    assert_array_equal(found[10:20], X[10:20])
+    assert_array_equal(row_order(found), row_order(X))
+    assert_array_equal(row_order(found, Y), row_order(X, Y))
+    with config_context(working_memory=SMALL):
+        assert bring_to_device(X, "cpu") is X
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [0.1, SMALL])
+def test_candidate_likelihood_in_blocks_with_torch_is_the_same(torch, memory):
+    """Scaled rows are on the device with 0.1 MiB, and read in each pass with less."""
+    X, Y = rows()
+    options = dict(n_anchors=50, gamma=0.3, noise_rate=0.2, random_state=0, on_empty="ignore")
+    with config_context(working_memory=memory):
+        expected = CandidateLikelihood(**options).fit(X, Y)
+        found = CandidateLikelihood(**options, device="cpu").fit(X, Y)
+    assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-6)
+    assert_allclose(found.confidences_, expected.confidences_, atol=1e-6)
 
 
 def test_graph_with_torch_is_the_same(torch):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from skpml.linalg import (
     ridge_factor,
     rows_at_once,
     sparse_operator,
+    to_device,
     to_numpy,
     working_bytes,
 )
@@ -255,6 +257,36 @@ class LazyRows:
         return ReadRows(self, transform, n_columns)
 
 
+class DeviceRows(LazyRows):
+    """Rows on a device of PyTorch: blocks stay there, and rows that are read come back as NumPy arrays.
+
+    Parameters
+    ----------
+    rows : torch.Tensor of shape (n, d)
+        The rows.
+    """
+
+    def __init__(self, rows: Array) -> None:
+        self._rows = rows
+        self.dtype = to_numpy(rows[:1]).dtype
+        self.shape = (int(rows.shape[0]), int(rows.shape[1]))
+
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> NDArray[Any]:
+        return to_numpy(self._rows[rows])
+
+    def blocks(self, transform: Callable[[Any], Array], n_columns: int) -> RowBlocks:
+        """Return the rows as blocks of features that are mapped on the device."""
+        return ReadRows(self._rows, transform, n_columns)
+
+
+def bring_to_device(X: Any, name: str | None) -> Any:
+    """Return dense rows on a device of PyTorch, so that they are read once; as they are if there is no room or device."""
+    if name is None or scipy.sparse.issparse(X) or isinstance(X, DeviceRows):
+        return X
+    found = store_if_it_fits(read_rows(X, partial(to_device, name=name), X.shape[1]), name)
+    return DeviceRows(found._X) if isinstance(found, StoredRows) else X
+
+
 def transform_rows(source: Any, transform: Callable[[Any], Any]) -> Any:
     """Transform all rows at once if they fit into scikit-learn's ``working_memory``, else when they are read.
 
@@ -275,6 +307,20 @@ def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array)
     blocks = gen_batches(n, rows_at_once(width))
     parts = [to_numpy(transform(source[rows]) @ matrix) for rows in blocks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def compute_in_batches(work: Callable[..., Array], *arrays: Array) -> NDArray[Any]:
+    """Compute thin arrays from the same rows of others, some rows at a time, because of what the work needs in between.
+
+    The result has the type of the first array.
+    """
+    first = arrays[0]
+    # About a dozen arrays in double precision exist at the same time.
+    parts = gen_batches(first.shape[0], rows_at_once(96 * first.shape[1]))
+    found = np.empty(first.shape, to_numpy(first[:1]).dtype)
+    for rows in parts:
+        found[rows] = to_numpy(work(*(each[rows] for each in arrays)))
+    return found
 
 
 def _sum_gram(block: Array, weights: Array | None) -> tuple[tuple[()], tuple[Array]]:

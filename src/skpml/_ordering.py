@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_torch_array
 from numpy.typing import NDArray
 
-Array = Any
+from skpml.linalg import Array, squared_row_norms, to_numpy
 
 Order = NDArray[np.intp]
 
@@ -61,15 +61,17 @@ def _row_keys(X: Any, labels: NDArray[Any] | None = None) -> NDArray[np.float64]
     if the data are centered. Rows are read in blocks, in double precision, on their workers if they are there.
     """
     rows = X.blocks(_keep, X.shape[1]) if hasattr(X, "blocks") else _ArrayBlocks(X)
-    (sums, sizes, squares), (columns, column_sizes) = rows.visit(_measure_rows, labels)
-    sums, sizes, squares = (rows.from_rows(each) for each in (sums, sizes, squares))
+    found, totals = rows.visit(_measure_rows, labels)
+    sums, sizes, squares = (to_numpy(rows.from_rows(each)) for each in found)
+    columns, column_sizes = map(to_numpy, totals)
     row_size, column_size = max(sizes.max(), _TINY), max(column_sizes.max(), _TINY)
     sums, columns = sums / row_size, columns / column_size
     _, (shared,) = rows.visit(_share_columns, labels, sums**2)
-    shared = shared / column_size
+    shared = to_numpy(shared) / column_size
     by_column = np.column_stack([columns, columns**2, columns**3, shared, shared**2])
     (weighted,), _ = rows.visit(partial(_weight_columns, weights=by_column), labels)
-    return np.column_stack([sums, squares / max(squares.max(), _TINY), rows.from_rows(weighted) / row_size])
+    weighted = to_numpy(rows.from_rows(weighted))
+    return np.column_stack([sums, squares / max(squares.max(), _TINY), weighted / row_size])
 
 
 class _ArrayBlocks:
@@ -91,27 +93,36 @@ class _ArrayBlocks:
         return array
 
 
-def _keep(rows: Any) -> NDArray[Any]:
-    return np.asarray(rows)
+def _keep(rows: Any) -> Array:
+    return rows if is_torch_array(rows) else np.asarray(rows)
 
 
-def _double(block: NDArray[Any], labels: NDArray[Any] | None) -> NDArray[np.float64]:
-    block = block.astype(np.float64, copy=False)
-    return block if labels is None else np.column_stack([block, labels])
+def _double(block: Array, labels: NDArray[Any] | None) -> Array:
+    xp = array_namespace(block)
+    block = xp.astype(block, xp.float64, copy=False)
+    return block if labels is None else xp.concat([block, _place(labels, block)], axis=1)
 
 
-def _measure_rows(block: NDArray[Any], labels: NDArray[Any] | None) -> Any:
+def _place(values: NDArray[Any], like: Array) -> Array:
+    """Convert to double precision where another array is."""
+    xp = array_namespace(like)
+    return xp.asarray(values, dtype=xp.float64, device=device(like))
+
+
+def _measure_rows(block: Array, labels: NDArray[Any] | None) -> Any:
     block = _double(block, labels)
-    sizes, squares = np.abs(block), np.einsum("ij,ij->i", block, block)
-    return (block.sum(axis=1), sizes.sum(axis=1), squares), (block.sum(axis=0), sizes.sum(axis=0))
+    xp = array_namespace(block)
+    sizes = xp.abs(block)
+    found = xp.sum(block, axis=1), xp.sum(sizes, axis=1), squared_row_norms(block)
+    return found, (xp.sum(block, axis=0), xp.sum(sizes, axis=0))
 
 
-def _share_columns(block: NDArray[Any], labels: NDArray[Any] | None, weights: NDArray[Any]) -> Any:
-    return (), (_double(block, labels).T @ weights,)
+def _share_columns(block: Array, labels: NDArray[Any] | None, weights: NDArray[Any]) -> Any:
+    return (), (_double(block, labels).T @ _place(weights, block),)
 
 
-def _weight_columns(block: NDArray[Any], labels: NDArray[Any] | None, *, weights: NDArray[Any]) -> Any:
-    return (_double(block, labels) @ weights,), ()
+def _weight_columns(block: Array, labels: NDArray[Any] | None, *, weights: NDArray[Any]) -> Any:
+    return (_double(block, labels) @ _place(weights, block),), ()
 
 
 def _sparse_row_keys(X: Any, labels: NDArray[Any] | None) -> NDArray[np.float64]:

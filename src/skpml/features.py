@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -328,7 +328,8 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         half_norms = (anchors**2).sum(dim=1) / 2
 
         def kernel(rows: Any) -> Array:
-            X = (to_device(as_dense(rows, dtype), device) - center) / self.bandwidth_**0.5
+            X = rows if is_torch_array(rows) else to_device(as_dense(rows, dtype), device)
+            X = (X - center) / self.bandwidth_**0.5
             mapped = torch.ones((X.shape[0], anchors.shape[0] + 1), dtype=X.dtype, device=device)
             exponents = torch.addmm(-half_norms, X, anchors.T) - (X**2).sum(dim=1, keepdim=True) / 2
             mapped[:, :-1] = exponents.clamp_(max=0).exp_()
@@ -460,10 +461,11 @@ def _mean_and_spread(X: Any, weights: NDArray[Any] | None) -> tuple[NDArray[np.f
         if not isinstance(X, LazyRows) and rows_at_once(8 * X.shape[1]) >= X.shape[0]:
             return X.mean(axis=0, dtype=np.float64), float(X.var(axis=0, dtype=np.float64).sum())
         blocks = read_rows(X, lambda rows: rows, X.shape[1])
-        _, (total,) = blocks.visit(lambda rows: ((), (rows.sum(axis=0, dtype=np.float64),)))
+        xp = array_namespace(blocks.like)
+        _, (total,) = blocks.visit(lambda rows: ((), (xp.sum(rows, axis=0, dtype=xp.float64),)))
         mean = total / X.shape[0]
-        _, (squares,) = blocks.visit(lambda rows: ((), (((rows - mean) ** 2).sum(axis=0),)))
-        return mean, float((squares / X.shape[0]).sum())
+        _, (squares,) = blocks.visit(lambda rows: ((), (xp.sum((rows - mean) ** 2, axis=0),)))
+        return to_numpy(mean), float(xp.sum(squares / X.shape[0]))
     X = X.astype(np.float64)
     share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X)
@@ -482,7 +484,12 @@ def transformer_on(feature_map: Any, dtype: Any, device: str | None) -> Callable
     """Return a function that maps rows by a fitted feature map, to NumPy or to PyTorch on a device."""
     if device is not None and isinstance(feature_map, RBFAnchors):
         return feature_map._transform_on(device, dtype)
-    return lambda rows: to_device(as_dense(feature_map.transform(rows), dtype), device)
+
+    def transform(rows: Any) -> Array:
+        rows = to_numpy(rows) if is_torch_array(rows) else rows
+        return to_device(as_dense(feature_map.transform(rows), dtype), device)
+
+    return transform
 
 
 def fit_map(feature_map: Any, X: Any, dtype: Any, device: str | None = None) -> RowBlocks:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
+from array_api_compat import array_namespace, is_numpy_namespace, is_torch_array, is_torch_namespace
 from sklearn import get_config
 from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController
@@ -371,8 +371,8 @@ def multiply_into(A: Array, B: Array, out: Array) -> None:
 
 
 def to_device(M: Any, name: str | None) -> Array:
-    """Convert a NumPy array to PyTorch on a device; None leaves it as it is."""
-    if name is None:
+    """Convert a NumPy array to PyTorch on a device; None leaves it as it is, and what is there stays."""
+    if name is None or is_torch_array(M):
         return M
     import torch
 

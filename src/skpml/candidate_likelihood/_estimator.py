@@ -10,17 +10,18 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from skpml._blocks import transform_rows
+from skpml._blocks import bring_to_device, compute_in_batches, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
-from skpml._validation import check_device, check_parameters, check_verified
+from skpml._validation import check_device, check_parameters, check_verified, has_device
 from skpml.base import BasePMLClassifier, MethodFacts
 from skpml.candidate_likelihood._batches import Member, Sums, learn_rows, sum_rows
 from skpml.candidate_likelihood._in_blocks import (
@@ -36,7 +37,7 @@ from skpml.candidate_likelihood._search import (
     search,
     search_quickly,
 )
-from skpml.features import RBFAnchors, as_dense, default_n_anchors, resolve_feature_map
+from skpml.features import RBFAnchors, as_dense, default_n_anchors, resolve_feature_map, transformer_on
 from skpml.likelihood import (
     VOTE_WIDTHS,
     Fit,
@@ -61,7 +62,7 @@ from skpml.likelihood import (
     posterior,
     to_probability,
 )
-from skpml.linalg import Spectrum, fits_in_memory, one_blas, spectrum_of, to_numpy
+from skpml.linalg import Spectrum, fits_in_memory, one_blas, spectrum_of, to_device, to_numpy
 from skpml.views import ViewScaler
 
 # Grid that a search begins with; ridge regression is cheap and gets a finer one.
@@ -446,7 +447,8 @@ class CandidateLikelihood(BasePMLClassifier):
             for inner, outer in find_nested_labels(labels)
             if self.noise_rate_[inner] == self.noise_rate_[outer]
         ]
-        eta = keep_nested_order(calibrate(mean, self.calibration_), self.nested_labels_)
+        calibrated = compute_in_batches(lambda rows: calibrate(rows, self.calibration_), mean)
+        eta = keep_nested_order(calibrated, self.nested_labels_)
         if chosen.held_out is not None:
             # Confidences of training rows are brought to the level of held-out ones.
             candidate = labels[rows] > 0
@@ -493,7 +495,7 @@ class CandidateLikelihood(BasePMLClassifier):
         report: Callable[[float, str], None],
     ) -> NDArray[Any]:
         """Fit to rows that are mapped again on each pass, in their own precision; settings are chosen as always."""
-        scaled = transform_rows(X, self.scaler_.transform)
+        scaled = bring_to_device(transform_rows(X, self.scaler_.transform), self.device)
         maps, mapped = map_in_blocks(
             scaled, self._widths(chosen), n_anchors=self.n_anchors, random_state=random, device=self.device
         )
@@ -634,7 +636,9 @@ class CandidateLikelihood(BasePMLClassifier):
 
     def _confidences(self, eta: NDArray[Any], Y: NDArray[Any], level: tuple[float, float]) -> NDArray[Any]:
         """Return the confidences that follow from η, at the level of held-out rows."""
-        confidences = apply_level(posterior(eta, self.noise_rate_, Y), level, Y > 0)
+        confidences = compute_in_batches(
+            lambda eta, Y: apply_level(posterior(eta, self.noise_rate_, Y), level, Y > 0), eta, Y
+        )
         return keep_nested_order(confidences, self.nested_labels_)
 
     def _set_noise_rate(self, given: NDArray[Any] | None, reduced: dict[float, Any], Y: NDArray[Any]) -> None:
@@ -795,21 +799,28 @@ class CandidateLikelihood(BasePMLClassifier):
         self._record({"objective": slowest.history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        return np.concatenate([self._block_scores(X[rows]) for rows in gen_batches(X.shape[0], _SCORED_ROWS)])
+        # Whoever has no such device predicts with NumPy.
+        device = self.device if has_device(self.device) else None
+        transforms = [transformer_on(each, np.float64, device) for each in self.feature_maps_]
+        found = []
+        for rows in gen_batches(X.shape[0], _SCORED_ROWS):
+            scaled = self.scaler_.transform(X[rows]).astype(np.float64, copy=False)
+            found.append(self._probabilities([transform(scaled) for transform in transforms]).astype(X.dtype))
+        return np.concatenate(found)
 
-    def _block_scores(self, X: Any) -> NDArray[Any]:
-        scaled = self.scaler_.transform(X).astype(np.float64, copy=False)
-        mapped = [as_dense(each.transform(scaled), np.float64) for each in self.feature_maps_]
-        return self._probabilities(mapped).astype(X.dtype)
-
-    def _probabilities(self, mapped: list[NDArray[np.float64]]) -> NDArray[Any]:
+    def _probabilities(self, mapped: list[Any]) -> NDArray[Any]:
         """Return η by the mean of the members, from the mapped features of rows for each map."""
+        device = self.device if is_torch_array(mapped[0]) else None
         total = np.zeros((len(mapped[0]), len(self.classes_)))
-        for place, coef in enumerate(self.coef_):
+        for place in range(len(self.coef_)):
+            coef, intercept, rates = (
+                to_device(np.asarray(values[place], dtype=np.float64), device)
+                for values in (self.coef_, self.intercept_, self._member_rates)
+            )
             features = mapped[self._member_maps[place]][:, : coef.shape[0]]
             family, one_true = self._member_links[place]
-            scores, rates = features @ coef + self.intercept_[place], self._member_rates[place]
-            total += to_probability(scores, family=family, one_true=one_true, rates=rates)
+            scores = features @ coef + intercept
+            total += to_numpy(to_probability(scores, family=family, one_true=one_true, rates=rates))
         eta = calibrate(total / len(self.coef_), self.calibration_)
         return keep_nested_order(eta, self.nested_labels_)
 

@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from skpml._blocks import RowBlocks, read_rows, store_if_it_fits
+from skpml._blocks import RowBlocks, compute_in_batches, read_rows, store_if_it_fits
 from skpml.features import RBFAnchors, transformer_on
 from skpml.likelihood import (
     BlockSpectrum,
@@ -25,7 +25,7 @@ from skpml.likelihood import (
     spectrum_of_blocks,
     to_probability,
 )
-from skpml.linalg import Array, rows_at_once, spectrum_of, to_numpy
+from skpml.linalg import Array, rows_at_once, spectrum_of
 
 # Settings that are averaged: a pass costs more with each.
 MOST_MEMBERS = 3
@@ -99,6 +99,8 @@ def fit_members(
 
 def probabilities_of(fit: Fit, spectrum: BlockSpectrum) -> NDArray[Any]:
     """Return η of all rows by one member."""
-    setting, scores = fit.setting, spectrum.multiply(fit.coef) + fit.intercept
-    found = to_probability(scores, family=setting.family, one_true=setting.one_true, rates=fit.rates)
-    return to_numpy(found)
+    link: dict[str, Any] = {"family": fit.setting.family, "one_true": fit.setting.one_true}
+    return compute_in_batches(
+        lambda scores: to_probability(scores + fit.intercept, **link, rates=fit.rates),
+        spectrum.multiply(fit.coef),
+    )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, gen_batches
 
 from skpml.likelihood._leading import (
     approximate_least_squares,
@@ -19,7 +19,7 @@ from skpml.likelihood._leading import (
 )
 from skpml.likelihood._noise import bend, given_one, scale_odds, sigmoid
 from skpml.likelihood._solvers import label_covariance, solve_least_squares, solve_logistic, targets_of
-from skpml.linalg import Array, Spectrum, ridge_coefficients, ridge_scores
+from skpml.linalg import Array, Spectrum, ridge_coefficients, ridge_scores, rows_at_once
 
 Family = Literal["ridge", "least-squares", "logistic"]
 
@@ -178,9 +178,11 @@ def find_nested_labels(Y: NDArray[Any]) -> list[tuple[int, int]]:
     probability ``rate_b ** n_a``; and labels that mostly go together show an exception among enough rows. Outer labels
     come first, so that a chain is put in order in one pass.
     """
-    candidates = Y > 0
-    n, c = candidates.shape
-    together = candidates.T.astype(np.float64) @ candidates
+    n, c = Y.shape
+    together = np.zeros((c, c))
+    for rows in gen_batches(n, rows_at_once(8 * c)):
+        candidates = (Y[rows] > 0).astype(np.float64)
+        together += candidates.T @ candidates
     count = np.diag(together)
     log_chance = np.outer(count, np.log(np.maximum(count, 1) / n))
     inside = (together == count[:, None]) & (count[:, None] < count[None, :])

@@ -12,7 +12,7 @@ import scipy.sparse
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from skpml._blocks import LazyRows, RowBlocks, multiply_rows, transform_rows
+from skpml._blocks import LazyRows, RowBlocks, bring_to_device, multiply_rows, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._validation import EncodedLabels, check_device, check_verified, encode_labels, has_device
@@ -286,7 +286,7 @@ class PMLMA(BasePMLClassifier):
         sums = None if before is None else Sums(**before)
         if sums is None:
             self._fit_scaling(X, Y)
-        scaled = transform_rows(X, self.scaler_.transform)
+        scaled = bring_to_device(transform_rows(X, self.scaler_.transform), self.device)
         similarity = self._similarity(scaled)
         if sums is None:
             mapped = self._fit_map(scaled, X.dtype)
