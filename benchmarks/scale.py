@@ -10,7 +10,7 @@
 
 Embedding-like rows (float32, 384 features, 100 labels) are drawn from clusters and written to a file, which every fit
 reads as a ``numpy.memmap``. Each fit has 2,000 anchors and a process of its own, that is kept to as many cores as it may
-use; its resident memory is that of the fit, the file's pages and the interpreter. scikit-learn's Ridge and
+use; its resident memory is that of the fit, the file's pages and the interpreter. A GPU is started before. scikit-learn's Ridge and
 OneVsRestClassifier(LogisticRegression) get the mapped features of all rows in memory, as long as these fit. Predictions
 are for the training rows, in blocks of 10,000. Average precision is against the true labels of 10,000 other rows.
 """
@@ -168,6 +168,11 @@ def measure(
         iterations = None
     else:
         model = make_model(method, device)
+        if device is not None:
+            import torch
+
+            # Starting a GPU takes seconds, once for each process.
+            torch.zeros(1, device=device)
         begin = time.perf_counter()
         model.fit(X[:rows], Y[:rows])
         seconds, mapping, predict = time.perf_counter() - begin, None, model.decision_function

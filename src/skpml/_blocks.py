@@ -31,6 +31,7 @@ from skpml.linalg import (
     ridge_factor,
     rows_at_once,
     sparse_operator,
+    tall_product,
     to_device,
     to_numpy,
     working_bytes,
@@ -305,7 +306,7 @@ def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array)
     """Compute ``transform(rows) @ matrix`` in blocks of rows of a NumPy array or sparse matrix."""
     n, width = source.shape[0], (source.shape[1] + matrix.shape[0]) * matrix.dtype.itemsize
     blocks = gen_batches(n, rows_at_once(width))
-    parts = [to_numpy(transform(source[rows]) @ matrix) for rows in blocks]
+    parts = [to_numpy(tall_product(transform(source[rows]), matrix)) for rows in blocks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

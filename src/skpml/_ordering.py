@@ -19,7 +19,7 @@ import scipy.sparse
 from array_api_compat import array_namespace, device, is_torch_array
 from numpy.typing import NDArray
 
-from skpml.linalg import Array, squared_row_norms, to_numpy
+from skpml.linalg import Array, one_blas, squared_row_norms, to_numpy
 
 Order = NDArray[np.intp]
 
@@ -38,7 +38,9 @@ def row_order(X: Any, labels: NDArray[Any] | None = None) -> Order:
     """
     if scipy.sparse.issparse(X):
         return _sorted(_sparse_row_keys(X, labels))
-    return _sorted(_row_keys(X, labels))
+    # Otherwise the threads of these thin products slow what is computed next.
+    with one_blas(np.empty(0)):
+        return _sorted(_row_keys(X, labels))
 
 
 def feature_order(X: NDArray[Any]) -> Order:

@@ -11,6 +11,7 @@ every weight γ, and so do the scores of each row by the regression fitted to al
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -358,8 +359,10 @@ def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
         return (X.T if transpose else X) @ M
     gemm = scipy.linalg.get_blas_funcs("gemm", (X, M))
     by_columns = X.flags.f_contiguous
-    operand = X if by_columns else np.ascontiguousarray(X).T
-    return gemm(1.0, operand, np.asfortranarray(M), trans_a=int(transpose == by_columns))
+    tall = X if by_columns else np.ascontiguousarray(X).T
+    # The transposed product is faster: the threads share the long side of the result. M is not copied in either layout.
+    thin, trans = (M, 1) if M.flags.f_contiguous else (np.ascontiguousarray(M).T, 0)
+    return gemm(1.0, thin, tall, trans_a=trans, trans_b=int(transpose != by_columns)).T
 
 
 def multiply_into(A: Array, B: Array, out: Array) -> None:
@@ -451,9 +454,12 @@ def sparse_operator(S: Any, like: Array) -> Callable[[Array], Array]:
         index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
         values = torch.from_numpy(np.array(coo.data))
         options: dict[str, Any] = {"is_coalesced": True, "check_invariants": True}
-        tensor = torch.sparse_coo_tensor(
-            index, values, size=coo.shape, dtype=like.dtype, device=like.device, **options
-        )
+        with warnings.catch_warnings():
+            # PyTorch warns of invariants that are not checked, although they are.
+            warnings.filterwarnings("ignore", "Sparse invariant checks", UserWarning)
+            tensor = torch.sparse_coo_tensor(
+                index, values, size=coo.shape, dtype=like.dtype, device=like.device, **options
+            )
         return lambda M: tensor @ M
     # The standard has no sparse arrays: copy the thin matrix M to the host and back.
     matrix = scipy.sparse.csr_array(S)
