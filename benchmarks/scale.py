@@ -10,9 +10,10 @@
 
 Embedding-like rows (float32, 384 features, 100 labels) are drawn from clusters and written to a file, which every fit
 reads as a ``numpy.memmap``. Each fit has 2,000 anchors and a process of its own, that is kept to as many cores as it may
-use; its resident memory is that of the fit, the file's pages and the interpreter. A GPU is started before. scikit-learn's Ridge and
-OneVsRestClassifier(LogisticRegression) get the mapped features of all rows in memory, as long as these fit. Predictions
-are for the training rows, in blocks of 10,000. Average precision is against the true labels of 10,000 other rows.
+use; its resident memory is that of the fit, the file's pages and the interpreter. A GPU is started before the fit.
+scikit-learn's Ridge and OneVsRestClassifier(LogisticRegression) get the mapped features of all rows in memory, as long
+as these fit. Predictions are for the training rows, in blocks of 10,000. Average precision is against the true labels of
+10,000 other rows.
 """
 
 from __future__ import annotations
