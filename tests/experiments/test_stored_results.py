@@ -112,6 +112,13 @@ def find_means(stored: Stored, metric: str) -> tuple[np.ndarray, list[str]]:
     return np.round(means, 12).reshape(len(names), len(methods)), methods
 
 
+def test_the_comparison_of_the_paper_is_complete(stored: Stored) -> None:
+    """All methods, floors and ceilings on all configurations; the stored runs of the other suites may be fewer."""
+    if stored.suite.name == "paper":
+        found = find_values(stored, "average_precision")
+        assert len(found) == len(stored.suite.methods) * len(stored.suite.configurations) == 17 * 26
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_ranks_and_tests_agree_to_the_last_printed_digit(metric: str, stored: Stored) -> None:
     values, methods = find_means(stored, metric)
