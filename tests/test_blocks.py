@@ -20,6 +20,7 @@ from skpml._blocks import (
     transform_rows,
 )
 from skpml._ordering import row_order
+from skpml._sharing import shared_work
 from skpml.features import LinearMap, RangeScaler, RBFAnchors, fit_map
 from skpml.graph import neighbor_similarity
 from skpml.linalg import ridge_factor, rows_at_once
@@ -274,6 +275,25 @@ def test_candidate_likelihood_in_blocks_with_torch_is_the_same(torch, memory):
         found = CandidateLikelihood(**options, device="cpu").fit(X, Y)
     assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-6)
     assert_allclose(found.confidences_, expected.confidences_, atol=1e-6)
+
+
+def test_fits_on_a_device_share_the_graph(torch):
+    X, Y = rows()
+    with shared_work() as work:
+        for _ in range(2):
+            PMLMA(n_anchors=50, device="cpu", random_state=0).fit(X, Y)
+    assert work.reused > 0
+
+
+def test_sparse_rows_stay_sparse_when_a_model_of_a_device_predicts(torch):
+    """500 × 20,000 rows are 80 MB if dense."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((500, 20_000), density=1e-3, rng=rng, format="csr")
+    Y = rng.random((500, 3)) < 0.5
+    options = dict(family="ridge", at_least_one=False, gamma=0.3, noise_rate=0.2, kernel_width=1.0)
+    model = CandidateLikelihood(**options, n_anchors=20, device="cpu", random_state=0, on_empty="ignore")
+    model.fit(X, Y)
+    assert trace_peak(model.decision_function, X) < 40e6
 
 
 def test_graph_with_torch_is_the_same(torch):

@@ -169,12 +169,19 @@ except KeyError:
     pass
 assert threads() == before
 assert len(before) == 1 or sorted(inside) == sorted([1] + before[1:])
+first, second = linalg.one_blas(), linalg.one_blas()
+first.__enter__()
+second.__enter__()
+first.__exit__(None, None, None)
+assert threads() == inside
+second.__exit__(None, None, None)
+assert threads() == before
 print(len(before), inside)
 """
 
 
 def test_one_blas_gives_the_threads_back():
-    """In a process of its own with two threads: the tests themselves run on one."""
+    """Also if two overlap. In a process of its own with two threads: the tests themselves run on one."""
     environment = {
         **os.environ,
         **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2"),

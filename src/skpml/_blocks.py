@@ -4,7 +4,8 @@ A solver needs features X (n×d) only in sums over rows, such as XᵀR, and in p
 what to do with a block of rows, and :meth:`RowBlocks.visit` does it for all blocks:
 
 * :class:`StoredRows` are one array in memory (or on a GPU) and one block, as long as thin arrays fit too;
-* :class:`ReadRows` are read, scaled and mapped again on each pass, from an array, a ``numpy.memmap`` or a sparse matrix.
+* :class:`ReadRows` are read, scaled and mapped again on each pass, from an array, a ``numpy.memmap``, a sparse matrix, or
+  a tensor on a device.
 
 Blocks are as large as scikit-learn's setting ``working_memory`` allows. Thin arrays (n×c), such as pseudo-labels, stay in
 memory as a whole.
@@ -259,7 +260,7 @@ class LazyRows:
 
 
 class DeviceRows(LazyRows):
-    """Rows on a device of PyTorch: blocks stay there, and rows that are read come back as NumPy arrays.
+    """Rows on a device of PyTorch: rows that are read come back as NumPy arrays, but blocks are tensors there.
 
     Parameters
     ----------
@@ -311,15 +312,14 @@ def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array)
 
 
 def compute_in_batches(work: Callable[..., Array], *arrays: Array) -> NDArray[Any]:
-    """Compute thin arrays from the same rows of others, some rows at a time, because of what the work needs in between.
+    """Apply a function to batches of rows of thin arrays, to bound the memory of its temporary arrays.
 
-    The result has the type of the first array.
+    Returns a NumPy array with the shape and the type of the first array.
     """
     first = arrays[0]
-    # About a dozen arrays in double precision exist at the same time.
-    parts = gen_batches(first.shape[0], rows_at_once(96 * first.shape[1]))
     found = np.empty(first.shape, to_numpy(first[:1]).dtype)
-    for rows in parts:
+    # The temporary arrays are a dozen in double precision, of which rows_at_once allows for four.
+    for rows in gen_batches(first.shape[0], rows_at_once(24 * first.shape[1])):
         found[rows] = to_numpy(work(*(each[rows] for each in arrays)))
     return found
 

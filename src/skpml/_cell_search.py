@@ -145,8 +145,8 @@ def _group(cells: Numbers, count: int) -> list[NDArray[np.intp]]:
     if not cells.shape[1]:
         return [np.empty(0, np.intp)] * count
     # NumPy sorts short integers by their digits, many times faster.
-    short = cells.astype(np.uint16) if count <= np.iinfo(np.uint16).max else cells
-    order = np.argsort(short, axis=None, kind="stable") // cells.shape[1]
+    keys = cells.astype(np.uint16) if count <= np.iinfo(np.uint16).max else cells
+    order = np.argsort(keys, axis=None, kind="stable") // cells.shape[1]
     return np.split(order, np.cumsum(np.bincount(cells.ravel(), minlength=count))[:-1])
 
 

@@ -39,7 +39,7 @@ def row_order(X: Any, labels: NDArray[Any] | None = None) -> Order:
     if scipy.sparse.issparse(X):
         return _sorted(_sparse_row_keys(X, labels))
     # Otherwise the threads of these thin products slow what is computed next.
-    with one_blas(np.empty(0)):
+    with one_blas():
         return _sorted(_row_keys(X, labels))
 
 
@@ -102,10 +102,10 @@ def _keep(rows: Any) -> Array:
 def _double(block: Array, labels: NDArray[Any] | None) -> Array:
     xp = array_namespace(block)
     block = xp.astype(block, xp.float64, copy=False)
-    return block if labels is None else xp.concat([block, _place(labels, block)], axis=1)
+    return block if labels is None else xp.concat([block, _as_double_like(labels, block)], axis=1)
 
 
-def _place(values: NDArray[Any], like: Array) -> Array:
+def _as_double_like(values: NDArray[Any], like: Array) -> Array:
     """Convert to double precision where another array is."""
     xp = array_namespace(like)
     return xp.asarray(values, dtype=xp.float64, device=device(like))
@@ -120,11 +120,11 @@ def _measure_rows(block: Array, labels: NDArray[Any] | None) -> Any:
 
 
 def _share_columns(block: Array, labels: NDArray[Any] | None, weights: NDArray[Any]) -> Any:
-    return (), (_double(block, labels).T @ _place(weights, block),)
+    return (), (_double(block, labels).T @ _as_double_like(weights, block),)
 
 
 def _weight_columns(block: Array, labels: NDArray[Any] | None, *, weights: NDArray[Any]) -> Any:
-    return (_double(block, labels) @ _place(weights, block),), ()
+    return (_double(block, labels) @ _as_double_like(weights, block),), ()
 
 
 def _sparse_row_keys(X: Any, labels: NDArray[Any] | None) -> NDArray[np.float64]:

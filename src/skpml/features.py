@@ -328,7 +328,8 @@ class RBFAnchors(ClassNamePrefixFeaturesOutMixin, _FloatTransformer):
         half_norms = (anchors**2).sum(dim=1) / 2
 
         def kernel(rows: Any) -> Array:
-            X = rows if is_torch_array(rows) else to_device(as_dense(rows, dtype), device)
+            on_device = rows if is_torch_array(rows) else to_device(as_dense(rows, dtype), device)
+            X = on_device.to(anchors.dtype)
             X = (X - center) / self.bandwidth_**0.5
             mapped = torch.ones((X.shape[0], anchors.shape[0] + 1), dtype=X.dtype, device=device)
             exponents = torch.addmm(-half_norms, X, anchors.T) - (X**2).sum(dim=1, keepdim=True) / 2
@@ -485,8 +486,13 @@ def transformer_on(feature_map: Any, dtype: Any, device: str | None) -> Callable
     if device is not None and isinstance(feature_map, RBFAnchors):
         return feature_map._transform_on(device, dtype)
 
+    same = isinstance(feature_map, LinearMap) and not feature_map.intercept
+
     def transform(rows: Any) -> Array:
-        rows = to_numpy(rows) if is_torch_array(rows) else rows
+        if is_torch_array(rows):
+            if same:
+                return rows
+            rows = to_numpy(rows)
         return to_device(as_dense(feature_map.transform(rows), dtype), device)
 
     return transform

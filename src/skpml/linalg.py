@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from operator import add
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +68,7 @@ def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
 
 
 @contextmanager
-def one_blas(like: Array) -> Iterator[None]:
+def one_blas(like: Array | None = None) -> Iterator[None]:
     """Keep two BLAS libraries from competing for the cores while a solver runs on NumPy arrays.
 
     NumPy and SciPy from PyPI each bring a BLAS with its own threads, which keep spinning for a while after a call.
@@ -75,23 +76,49 @@ def one_blas(like: Array) -> Iterator[None]:
     (:func:`tall_product`, :func:`ridge_factor`); for the small ones that NumPy's BLAS computes, one thread is enough.
     Nothing changes if both share a library, or on other array namespaces.
     """
-    blas = _blas_of_numpy_alone() if is_numpy_namespace(array_namespace(like)) else None
+    blas = None if like is not None and not is_numpy_namespace(array_namespace(like)) else _numpy_blas()
     if blas is None:
         yield
         return
-    # threadpoolctl handles threads that limit the same library at the same time.
-    with blas.limit(limits=1):
+    blas.enter()
+    try:
         yield
+    finally:
+        blas.leave()
+
+
+class _OneThread:
+    """Keep a BLAS at one thread from the first to enter to the last to leave, whatever their order.
+
+    Each limit of threadpoolctl restores what it found: of two that overlap, the second would find one thread.
+    """
+
+    def __init__(self, blas: Any) -> None:
+        self._blas, self._lock, self._inside = blas, Lock(), 0
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = self._blas.limit(limits=1)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
 
 
 @cache
-def _blas_of_numpy_alone() -> Any:
-    """Return the controller of NumPy's own BLAS if another BLAS is loaded too, else None."""
+def _numpy_blas() -> _OneThread | None:
+    """Return NumPy's own BLAS if another BLAS is loaded too, else None."""
     loaded = ThreadpoolController().select(user_api="blas")
     home = Path(np.__file__).parent
     folders = (home.with_name("numpy.libs"), home / ".dylibs")
     own = [blas.filepath for blas in loaded.lib_controllers if Path(blas.filepath).parent in folders]
-    return loaded.select(filepath=own) if len(own) == 1 and len(loaded.lib_controllers) > 1 else None
+    return (
+        _OneThread(loaded.select(filepath=own)) if len(own) == 1 and len(loaded.lib_controllers) > 1 else None
+    )
 
 
 def _inverse(values: Array, above: float) -> Array:
@@ -354,13 +381,16 @@ class GramSpectrum:
 
 
 def tall_product(X: Array, M: Array, *, transpose: bool = False) -> Array:
-    """Compute ``X M`` or ``Xᵀ M`` for tall X and thin M by the BLAS of :func:`ridge_factor` (see :func:`one_blas`)."""
+    """Compute ``X M`` or ``Xᵀ M`` for tall X and thin M by the BLAS of :func:`ridge_factor` (see :func:`one_blas`).
+
+    NumPy results are laid out by rows.
+    """
     if not is_numpy_namespace(array_namespace(X, M)):
         return (X.T if transpose else X) @ M
     gemm = scipy.linalg.get_blas_funcs("gemm", (X, M))
     by_columns = X.flags.f_contiguous
     tall = X if by_columns else np.ascontiguousarray(X).T
-    # The transposed product is faster: the threads share the long side of the result. M is not copied in either layout.
+    # The transposed product is faster: the threads share the long side of the result.
     thin, trans = (M, 1) if M.flags.f_contiguous else (np.ascontiguousarray(M).T, 0)
     return gemm(1.0, thin, tall, trans_a=trans, trans_b=int(transpose != by_columns)).T
 
@@ -374,7 +404,7 @@ def multiply_into(A: Array, B: Array, out: Array) -> None:
 
 
 def to_device(M: Any, name: str | None) -> Array:
-    """Convert a NumPy array to PyTorch on a device; None leaves it as it is, and what is there stays."""
+    """Convert a NumPy array to PyTorch on a device; None leaves it as it is. Tensors are returned as they are."""
     if name is None or is_torch_array(M):
         return M
     import torch

@@ -153,7 +153,7 @@ class _Classifier:
 
     def solve(self, target: Matrix) -> Matrix:
         rotated = tall_product(self.left, self.rows.T @ target, transpose=True) @ self.right
-        return np.ascontiguousarray(tall_product(self.left, (rotated * self.inverse) @ self.right.T))
+        return tall_product(self.left, (rotated * self.inverse) @ self.right.T)
 
 
 def _decompose(X: Matrix) -> tuple[Matrix, Matrix]:

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -799,8 +800,8 @@ class CandidateLikelihood(BasePMLClassifier):
         self._record({"objective": slowest.history}, converged=converged)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        # Whoever has no such device predicts with NumPy.
-        device = self.device if has_device(self.device) else None
+        # Without the device, and for sparse rows, which it would make dense, predict with NumPy.
+        device = self.device if has_device(self.device) and not scipy.sparse.issparse(X) else None
         transforms = [transformer_on(each, np.float64, device) for each in self.feature_maps_]
         found = []
         for rows in gen_batches(X.shape[0], _SCORED_ROWS):

@@ -99,8 +99,8 @@ def fit_members(
 
 def probabilities_of(fit: Fit, spectrum: BlockSpectrum) -> NDArray[Any]:
     """Return η of all rows by one member."""
-    link: dict[str, Any] = {"family": fit.setting.family, "one_true": fit.setting.one_true}
+    options: dict[str, Any] = {"family": fit.setting.family, "one_true": fit.setting.one_true}
     return compute_in_batches(
-        lambda scores: to_probability(scores + fit.intercept, **link, rates=fit.rates),
+        lambda scores: to_probability(scores + fit.intercept, **options, rates=fit.rates),
         spectrum.multiply(fit.coef),
     )

@@ -148,12 +148,7 @@ def _sum_gram(X: Array) -> tuple[tuple[()], tuple[Array, Array]]:
 
 def _multiply(X: Array, coef: Array, shift: Array, shape: tuple[int, ...]) -> Array:
     xp = array_namespace(X)
-    # SciPy's products are laid out by columns, and what comes next goes along rows.
-    return xp.reshape(_by_rows(tall_product(X, coef) - shift), (X.shape[0], *shape))
-
-
-def _by_rows(M: Array) -> Array:
-    return np.ascontiguousarray(M) if isinstance(M, np.ndarray) else M
+    return xp.reshape(tall_product(X, coef) - shift, (X.shape[0], *shape))
 
 
 def _sum_products(X: Array, T: Array) -> tuple[Array, Array]:

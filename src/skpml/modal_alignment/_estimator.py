@@ -286,12 +286,16 @@ class PMLMA(BasePMLClassifier):
         sums = None if before is None else Sums(**before)
         if sums is None:
             self._fit_scaling(X, Y)
-        scaled = bring_to_device(transform_rows(X, self.scaler_.transform), self.device)
+        scaled = transform_rows(X, self.scaler_.transform)
+        if isinstance(scaled, LazyRows):
+            scaled = bring_to_device(scaled, self.device)
         similarity = self._similarity(scaled)
         if sums is None:
             mapped = self._fit_map(scaled, X.dtype)
         else:
             mapped = map_rows(self.feature_map_, scaled, X.dtype, self.device)
+        # They may be on a device, whose memory the mapped rows and the iterations need.
+        del scaled
         known = None if self._verified is None else (self._verified > 0).astype(Y.dtype)
         solution = solve(
             mapped,
@@ -397,7 +401,7 @@ class PMLMA(BasePMLClassifier):
         return neighbor_similarity(scaled, n_neighbors=self.n_neighbors, device=self.device)
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        # Whoever has no such device predicts with NumPy.
+        # Without the device, predict with NumPy.
         device = self.device if has_device(self.device) else None
         transform = transformer_on(self.feature_map_, X.dtype, device)
         coef = to_device(self.coef_.astype(X.dtype, copy=False), device)
