@@ -13,7 +13,7 @@ reads as a ``numpy.memmap``. Each fit has 2,000 anchors and a process of its own
 use; its resident memory is that of the fit, the file's pages and the interpreter. A GPU is started before the fit.
 scikit-learn's Ridge and OneVsRestClassifier(LogisticRegression) get the mapped features of all rows in memory, as long
 as these fit. Predictions are for the training rows, in blocks of 10,000. Average precision is against the true labels of
-10,000 other rows.
+10,000 other rows, the last of the file, which depend on the largest table of a run.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def format_tables(rows: list[dict[str, str]]) -> str:
                 smaller = [n for n in sizes if n < size and (method, str(n), place) in found]
                 growth = ""
                 if smaller:
-                    before = found[method, str(smaller[-1]), place]
+                    before = found[method, str(smaller[0]), place]
                     growth = f"{exponent(before, row):.2f}"
                 cells = [f"{size:,}", method, place, minutes(row["seconds"])]
                 cells += [compare_with_ridge(row, found), growth, row["memory_gb"], row["device_gb"]]

@@ -1,12 +1,10 @@
-"""Speed and memory of PML-MA, as ratios against something measured in the same process.
+"""Speed and memory of a fold of PML-MA, as ratios against something measured in the same process.
 
-    python benchmarks/speed.py                  # both parts; prints them and writes results/speed.json and .md
-    python benchmarks/speed.py fold             # one whole fold of arts with 5 candidates, against one Gram product
-    python benchmarks/speed.py scaling          # fit time from 10,000 to 160,000 rows at fixed anchors
+    python benchmarks/speed.py        # writes results/speed.json and .md
 
-The fold needs the data set arts (environment variable SKPML_DATA); without it, features of the same shape and sparsity
-stand in, and the output says so. A single part is only printed. Every time is the best of several repeats: machines are
-shared and noisy.
+One whole fold of arts with 5 candidates, against one Gram product. It needs the data set arts (environment variable
+SKPML_DATA); without it, features of the same shape and sparsity stand in, and the output says so. Every time is the best
+of several repeats: machines are shared and noisy. ``scale.py`` measures how times grow with the rows.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ import json
 import platform
 import time
 import tracemalloc
-import warnings
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -93,39 +89,10 @@ def fold(repeats: int) -> dict:
     }
 
 
-def scaling(repeats: int) -> dict:
-    """Fit time at 1000 anchors on a noisy 8-dimensional sheet in 20 dimensions with 10 labels."""
-    rng = np.random.default_rng(0)
-    basis, labels = rng.normal(size=(8, 20)), rng.normal(size=(8, 10))
-    sizes, seconds = [10_000, 20_000, 40_000, 80_000, 160_000], []
-    for n in sizes:
-        latent = rng.normal(size=(n, 8))
-        X = latent @ basis + 0.3 * rng.normal(size=(n, 20))
-        candidates = top_up((latent @ labels > 2).astype(np.uint8), 4, random_state=0)
-        model = PMLMA(n_anchors=1000, max_iter=10, tol=0, random_state=0)
-
-        def fit(model=model, X=X, candidates=candidates) -> None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # ten iterations for every size, converged or not
-                model.fit(X, candidates)
-
-        # Small fits are repeated more often: they are short enough for a busy neighbour to spoil all of a few.
-        seconds.append(best_time(fit, repeats * max(1, 40_000 // n)))
-    ratios = [later / earlier for earlier, later in pairwise(seconds)]
-    return {
-        "rows": sizes,
-        "seconds": seconds,
-        "time_ratio_per_doubling": ratios,
-        "mean_ratio_per_doubling": (seconds[-1] / seconds[0]) ** (1 / len(ratios)),
-        "allowed": 2.0,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", nargs="?", choices=["fold", "scaling"], help="only this part")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     report: dict = {
@@ -137,29 +104,15 @@ def main() -> None:
             for pool in threadpoolctl.threadpool_info()
         ],
     }
-    lines = []
-    if options.part in (None, "fold"):
-        part = report["fold"] = fold(options.repeats)
-        lines.append(
-            f"* {part['data']}: a whole fold takes **{part['fold_over_gram']:.2f} Gram products** "
-            f"(bar: {part['allowed']:g}) and **{part['extra_memory_over_mapped']:.2f} times the mapped features** in "
-            f"extra memory (bar: {part['extra_memory_allowed']:g}); {part['iterations']} iterations."
-        )
-    if options.part in (None, "scaling"):
-        part = report["scaling"] = scaling(max(1, options.repeats // 2))
-        seconds = ", ".join(
-            f"{n:,} rows {s:.2f} s" for n, s in zip(part["rows"], part["seconds"], strict=True)
-        )
-        steps = ", ".join(f"{ratio:.2f}" for ratio in part["time_ratio_per_doubling"])
-        lines.append(
-            f"* 1000 anchors, 20 features, 10 labels, 10 iterations: {seconds}. Doubling the rows takes "
-            f"**{part['mean_ratio_per_doubling']:.2f} times** as long in the mean (bar: {part['allowed']:g}); "
-            f"step by step {steps}."
-        )
-    text = "\n".join(lines) + "\n"
+    part = report["fold"] = fold(options.repeats)
+    text = (
+        f"* {part['data']}: a whole fold takes **{part['fold_over_gram']:.2f} Gram products** "
+        f"(bar: {part['allowed']:g}) and **{part['extra_memory_over_mapped']:.2f} times the mapped features** in "
+        f"extra memory (bar: {part['extra_memory_allowed']:g}); {part['iterations']} iterations.\n"
+    )
     print(text, end="")
-    write_if_whole(OUTPUT, json.dumps(report, indent=2) + "\n", parser, options, "part")
-    write_if_whole(OUTPUT.with_suffix(".md"), text, parser, options, "part")
+    write_if_whole(OUTPUT, json.dumps(report, indent=2) + "\n", parser, options)
+    write_if_whole(OUTPUT.with_suffix(".md"), text, parser, options)
 
 
 if __name__ == "__main__":
