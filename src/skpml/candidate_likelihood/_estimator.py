@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from skpml._blocks import bring_to_device, compute_in_batches, transform_rows
+from skpml._blocks import bring_to_device, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
@@ -63,7 +63,15 @@ from skpml.likelihood import (
     posterior,
     to_probability,
 )
-from skpml.linalg import Spectrum, fits_in_memory, one_blas, spectrum_of, to_device, to_numpy
+from skpml.linalg import (
+    Spectrum,
+    compute_in_batches,
+    fits_in_memory,
+    one_blas,
+    spectrum_of,
+    to_device,
+    to_numpy,
+)
 from skpml.views import ViewScaler
 
 # Grid that a search begins with; ridge regression is cheap and gets a finer one.
