@@ -15,6 +15,7 @@ from skpml._blocks import (
     ReadRows,
     StoredRows,
     bring_to_device,
+    compute_in_batches,
     multiply_rows,
     transform_rows,
 )
@@ -22,7 +23,7 @@ from skpml._ordering import row_order
 from skpml._sharing import shared_work
 from skpml.features import LinearMap, RangeScaler, RBFAnchors, fit_map
 from skpml.graph import neighbor_similarity
-from skpml.linalg import compute_in_batches, ridge_factor, rows_at_once
+from skpml.linalg import ridge_factor, rows_at_once
 from skpml.modal_alignment._solver import Weights, solve
 from skpml.reference import CandidateRidge
 

@@ -311,6 +311,19 @@ def multiply_rows(source: Any, transform: Callable[[Any], Array], matrix: Array)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def compute_in_batches(work: Callable[..., Array], *arrays: Array) -> NDArray[Any]:
+    """Apply a function to batches of rows of thin arrays, to bound the memory of its temporary arrays.
+
+    Returns a NumPy array with the shape and the type of the first array.
+    """
+    first = arrays[0]
+    found = np.empty(first.shape, to_numpy(first[:1]).dtype)
+    # The temporary arrays are a dozen in double precision, of which rows_at_once allows for four.
+    for rows in gen_batches(first.shape[0], rows_at_once(24 * first.shape[1])):
+        found[rows] = to_numpy(work(*(each[rows] for each in arrays)))
+    return found
+
+
 def _sum_gram(block: Array, weights: Array | None) -> tuple[tuple[()], tuple[Array]]:
     xp = array_namespace(block)
     return (), (xp.astype(lower_gram(block, weights), xp.float64),)

@@ -67,19 +67,6 @@ def fits_in_memory(shape: tuple[int, int], dtype: Any) -> bool:
     return shape[0] * shape[1] * np.dtype(dtype).itemsize <= working_bytes()
 
 
-def compute_in_batches(work: Callable[..., Array], *arrays: Array) -> Array:
-    """Apply a function to batches of rows of thin arrays, to bound the memory of its temporary arrays.
-
-    Returns a NumPy array with the shape and the type of the first array.
-    """
-    first = arrays[0]
-    found = np.empty(first.shape, to_numpy(first[:1]).dtype)
-    # The temporary arrays are a dozen in double precision, of which rows_at_once allows for four.
-    for rows in gen_batches(first.shape[0], rows_at_once(24 * first.shape[1])):
-        found[rows] = to_numpy(work(*(each[rows] for each in arrays)))
-    return found
-
-
 @contextmanager
 def one_blas(like: Array | None = None) -> Iterator[None]:
     """Keep two BLAS libraries from competing for the cores while a solver runs on NumPy arrays.

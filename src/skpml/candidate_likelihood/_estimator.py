@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from skpml._blocks import bring_to_device, transform_rows
+from skpml._blocks import bring_to_device, compute_in_batches, transform_rows
 from skpml._dask_rows import DaskRows
 from skpml._docstrings import fill_docstring
 from skpml._ordering import row_order
@@ -63,15 +63,7 @@ from skpml.likelihood import (
     posterior,
     to_probability,
 )
-from skpml.linalg import (
-    Spectrum,
-    compute_in_batches,
-    fits_in_memory,
-    one_blas,
-    spectrum_of,
-    to_device,
-    to_numpy,
-)
+from skpml.linalg import Spectrum, fits_in_memory, one_blas, spectrum_of, to_device, to_numpy
 from skpml.views import ViewScaler
 
 # Grid that a search begins with; ridge regression is cheap and gets a finer one.
@@ -89,6 +81,11 @@ _ENOUGH_ROWS = 1000
 _FEW_ROWS = 1000
 # Rows that are mapped to their similarities at a time, for memory.
 _SCORED_ROWS = 20_000
+
+
+def _compute_at_once(work: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[Any]:
+    """Do what :func:`skpml._blocks.compute_in_batches` does with all rows at once."""
+    return work(*arrays)
 
 
 @fill_docstring
@@ -447,7 +444,13 @@ class CandidateLikelihood(BasePMLClassifier):
         return self._regress(learned.targets, used, spectra).astype(X.dtype)
 
     def _finish(
-        self, mean: NDArray[Any], labels: NDArray[Any], rows: NDArray[np.intp], chosen: Bunch, dtype: Any
+        self,
+        mean: NDArray[Any],
+        labels: NDArray[Any],
+        rows: NDArray[np.intp],
+        chosen: Bunch,
+        dtype: Any,
+        compute: Callable[..., NDArray[Any]] = _compute_at_once,
     ) -> NDArray[Any]:
         """Calibrate the mean of the members; set the confidences and what was chosen."""
         # Labels of different noise rates have no order that the rows could show.
@@ -456,7 +459,7 @@ class CandidateLikelihood(BasePMLClassifier):
             for inner, outer in find_nested_labels(labels)
             if self.noise_rate_[inner] == self.noise_rate_[outer]
         ]
-        calibrated = compute_in_batches(lambda rows: calibrate(rows, self.calibration_), mean)
+        calibrated = compute(lambda rows: calibrate(rows, self.calibration_), mean)
         eta = keep_nested_order(calibrated, self.nested_labels_)
         if chosen.held_out is not None:
             # Confidences of training rows are brought to the level of held-out ones.
@@ -466,7 +469,7 @@ class CandidateLikelihood(BasePMLClassifier):
                 for each in (eta[rows], chosen.held_out)
             )
             chosen.level = fit_level(found, reference)
-        self.confidences_ = self._confidences(eta, labels, chosen.level).astype(dtype)
+        self.confidences_ = self._confidences(eta, labels, chosen.level, compute).astype(dtype)
         self.selection_: dict[str, Any] = {
             "members": [asdict(member) for member in chosen.members],
             "tried": chosen.tried,
@@ -540,7 +543,8 @@ class CandidateLikelihood(BasePMLClassifier):
                 ConvergenceWarning,
                 stacklevel=self._level_of_caller(),
             )
-        return self._finish(total / len(chosen.members), Y, rows, chosen, X.dtype).astype(X.dtype, copy=False)
+        eta = self._finish(total / len(chosen.members), Y, rows, chosen, X.dtype, compute_in_batches)
+        return eta.astype(X.dtype, copy=False)
 
     def _fit_votes(
         self,
@@ -643,9 +647,15 @@ class CandidateLikelihood(BasePMLClassifier):
         model._chosen = _make_choice(members, calibration=self.calibration_, level=self.selection_["level"])
         return model.fit(X, y)
 
-    def _confidences(self, eta: NDArray[Any], Y: NDArray[Any], level: tuple[float, float]) -> NDArray[Any]:
+    def _confidences(
+        self,
+        eta: NDArray[Any],
+        Y: NDArray[Any],
+        level: tuple[float, float],
+        compute: Callable[..., NDArray[Any]] = _compute_at_once,
+    ) -> NDArray[Any]:
         """Return the confidences that follow from η, at the level of held-out rows."""
-        confidences = compute_in_batches(
+        confidences = compute(
             lambda eta, Y: apply_level(posterior(eta, self.noise_rate_, Y), level, Y > 0), eta, Y
         )
         return keep_nested_order(confidences, self.nested_labels_)

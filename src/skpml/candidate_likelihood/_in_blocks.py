@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from skpml._blocks import RowBlocks, read_rows, store_if_it_fits
+from skpml._blocks import RowBlocks, compute_in_batches, read_rows, store_if_it_fits
 from skpml.features import RBFAnchors, transformer_on
 from skpml.likelihood import (
     BlockSpectrum,
@@ -25,7 +25,7 @@ from skpml.likelihood import (
     spectrum_of_blocks,
     to_probability,
 )
-from skpml.linalg import Array, compute_in_batches, rows_at_once, spectrum_of
+from skpml.linalg import Array, rows_at_once, spectrum_of
 
 # Settings that are averaged: a pass costs more with each.
 MOST_MEMBERS = 3
